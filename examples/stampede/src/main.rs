@@ -1,0 +1,2 @@
+//! The stampede demo.
+fn main() {}

@@ -1,0 +1,63 @@
+//! `threaded_server`: serves slowly rendered pages from a pool of threads until it is interrupted.
+//!
+//! ```text
+//! cargo run --release -p threaded_server
+//! for i in $(seq 64); do curl -s http://127.0.0.1:8080/users/1001 & done; wait
+//! curl http://127.0.0.1:8080/stats
+//! ```
+//!
+//! The last command says `asked 64` and `rendered 1`.
+
+use core::net::SocketAddr;
+use core::num::NonZeroUsize;
+use core::time::Duration;
+use std::process::ExitCode;
+use std::thread;
+
+use clap::Parser;
+use threaded_server::{Page, Server};
+
+/// Serves slowly rendered pages; clients that ask for one page at once share one rendering of it
+#[derive(Parser)]
+struct Options {
+    /// Address to listen on; port 0 takes any free one
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8080")]
+    addr: SocketAddr,
+
+    /// Threads that answer requests: the most clients served at once
+    #[arg(long, value_name = "N", default_value = "64")]
+    handlers: NonZeroUsize,
+
+    /// Milliseconds that one page takes to render
+    #[arg(long, value_name = "MS", default_value = "500")]
+    render_ms: u64,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let slow = Duration::from_millis(options.render_ms);
+
+    match Server::start(options.addr, options.handlers.get(), move |path| {
+        render(path, slow)
+    }) {
+        Ok(server) => {
+            println!("listening on http://{}", server.addr());
+            server.wait();
+            eprintln!("error: no connection can be accepted any more");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("error: cannot serve {}: {error}", options.addr);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Stands in for a template over a slow query.
+fn render(path: &str, slow: Duration) -> Page {
+    thread::sleep(slow);
+    Page::from(format!(
+        "<h1>{path}</h1>\n<p>rendered in {} ms</p>\n",
+        slow.as_millis()
+    ))
+}

@@ -1,0 +1,94 @@
+//! What a caller may ask for, in the same words for every kind of group.
+
+use alloc::boxed::Box;
+use core::fmt;
+use core::time::Duration;
+
+/// What a follower does when the leader that it waits for leaves without a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnAbandon {
+    /// Take over, if no other follower is faster, and otherwise wait for the one that was. The default.
+    #[default]
+    TakeOver,
+    /// Return [`CallError::Abandoned`](crate::CallError::Abandoned).
+    Fail,
+}
+
+/// One call with its options, made by [`SyncGroup::call`](crate::SyncGroup::call) or
+/// [`SyncGroup::call_with`](crate::SyncGroup::call_with). Nothing happens until [`run`](Self::run).
+///
+/// An option that is not set here has the group's default, which the group's builder sets.
+#[must_use = "a call does nothing until it is run"]
+pub struct Call<'a, G, Q: ?Sized, M, P> {
+    pub(crate) group: &'a G,
+    pub(crate) key: &'a Q,
+    pub(crate) make_key: M,
+    pub(crate) options: Options<P>,
+}
+
+impl<G, Q: ?Sized, M, P> fmt::Debug for Call<'_, G, Q, M, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Options { wait_timeout, max_attempts, on_abandon, share_if: _ } = &self.options;
+        f.debug_struct("Call")
+            .field("wait_timeout", wait_timeout)
+            .field("max_attempts", max_attempts)
+            .field("on_abandon", on_abandon)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The options of one call, with the group's defaults filled in.
+#[derive(Clone, Copy)]
+pub(crate) struct Options<P> {
+    /// How long to wait for others; `None` for ever.
+    pub(crate) wait_timeout: Option<Duration>,
+    /// How many leaders this caller's work allows its flight, itself included.
+    pub(crate) max_attempts: u32,
+    pub(crate) on_abandon: OnAbandon,
+    pub(crate) share_if: P,
+}
+
+/// A group's defaults.
+pub(crate) struct Defaults<V> {
+    pub(crate) wait_timeout: Option<Duration>,
+    pub(crate) max_attempts: u32,
+    pub(crate) on_abandon: OnAbandon,
+    pub(crate) share_if: Option<Box<SharePredicate<V>>>,
+}
+
+pub(crate) type SharePredicate<V> = dyn Fn(&V) -> bool + Send + Sync;
+
+impl<V> Defaults<V> {
+    pub(crate) const fn new() -> Self {
+        Self { wait_timeout: None, max_attempts: u32::MAX, on_abandon: OnAbandon::TakeOver, share_if: None }
+    }
+
+    #[inline]
+    pub(crate) fn shares(&self, value: &V) -> bool {
+        self.share_if.as_ref().is_none_or(|share_if| share_if(value))
+    }
+
+    #[inline]
+    pub(crate) fn options(&self) -> Options<impl FnOnce(&V) -> bool> {
+        Options {
+            wait_timeout: self.wait_timeout,
+            max_attempts: self.max_attempts,
+            on_abandon: self.on_abandon,
+            share_if: |value: &V| self.shares(value),
+        }
+    }
+}
+
+impl<P> Options<P> {
+    pub(crate) fn with_share_if<F>(self, share_if: F) -> Options<F> {
+        let Self { wait_timeout, max_attempts, on_abandon, share_if: _ } = self;
+        Options { wait_timeout, max_attempts, on_abandon, share_if }
+    }
+}
+
+/// The one check of what callers give as a number of attempts.
+#[track_caller]
+pub(crate) fn checked_attempts(max: u32) -> u32 {
+    assert!(max > 0, "oneflight: max_attempts(0) would allow no leader at all; use 1 to allow only the first");
+    max
+}

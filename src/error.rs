@@ -1,0 +1,31 @@
+//! Why a call has no value.
+
+use core::fmt;
+
+/// Why a call has no value. A work's own errors are not here: they are values (`V = Result<T, E>`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The caller's own time limit for waiting ran out. The flight goes on undisturbed.
+    TimedOut,
+    /// The call was made from inside the work of the very flight that it would have to wait for.
+    Reentrant,
+    /// The call would have closed a circle of threads that wait for each other. Only reported with feature
+    /// `deadlock-detection`.
+    WouldDeadlock,
+    /// The leader left without a value, and this caller was not to take over, or no further attempt was allowed.
+    Abandoned,
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "timed out waiting for the flight to land",
+            Self::Reentrant => "called from inside the work of the same flight, which would wait for itself",
+            Self::WouldDeadlock => "waiting would close a circle of threads that wait for each other",
+            Self::Abandoned => "the flight was abandoned by its leader",
+        })
+    }
+}
+
+impl core::error::Error for CallError {}

@@ -1,0 +1,73 @@
+//! What callers get back, and what a group tells about itself.
+
+use core::time::Duration;
+
+/// What a call came to: the value, and how it was got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Outcome<V> {
+    /// The value.
+    pub value: V,
+    /// What this caller did for it.
+    pub role: Role,
+    /// Whether somebody else got this value too: for a leader, whether anybody was inside when the flight landed; for a
+    /// follower, always.
+    pub shared: bool,
+}
+
+/// What a caller did for its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// It was the first caller and ran its own work.
+    Led,
+    /// It waited for a leader.
+    Followed,
+    /// It ran its own work after an earlier leader of the same flight had left without a value.
+    TookOver,
+}
+
+/// What a group has done since it was made. All counters start at zero and only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Flights begun: calls (and guards) that found no flight to join.
+    pub flights: u64,
+    /// Calls that joined a flight and waited.
+    pub joins: u64,
+    /// Leads taken over after an earlier leader of the same flight had left without a value. The number of closures
+    /// started is `flights + take_overs`, less the leads held as guards.
+    pub take_overs: u64,
+    /// Leads that ended without a value for the others: a panic, a dropped guard, a value that was not to be shared.
+    pub abandons: u64,
+    /// Waits that ended by their time limit.
+    pub timeouts: u64,
+    /// Flights that were forgotten.
+    pub forgets: u64,
+}
+
+#[cfg(feature = "std")]
+impl Stats {
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self { flights, joins, take_overs, abandons, timeouts, forgets } = other;
+        self.flights += flights;
+        self.joins += joins;
+        self.take_overs += take_overs;
+        self.abandons += abandons;
+        self.timeouts += timeouts;
+        self.forgets += forgets;
+    }
+}
+
+/// A flight as it was at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FlightInfo {
+    /// Callers that waited for its value.
+    pub waiters: usize,
+    /// Closures started for it so far, the running one included.
+    pub attempts: u32,
+    /// Whether it was closed to newcomers by `forget`.
+    pub forgotten: bool,
+    /// How long it had been on. Only known with `max_flight_age`, and not once forgotten: without it no clock is read.
+    pub age: Option<Duration>,
+}

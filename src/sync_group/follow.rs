@@ -1,0 +1,144 @@
+//! Following a flight: waiting for its value, taking over, giving up.
+
+use super::SyncGroup;
+use super::slot::{RELAY, Sight, Slot};
+use crate::error::CallError;
+use crate::flight::{Leave, Seat};
+use crate::primitive::{Arc, ThreadNumber, spin_until};
+use crate::table::{FlightId, Verdict};
+use core::time::Duration;
+use std::time::Instant;
+
+/// How many followers of a flight may spin before they sleep.
+const MOST_SPINNERS: u32 = 2;
+
+/// A caller that has joined a flight.
+pub(super) struct Following<V> {
+    pub(super) id: FlightId,
+    pub(super) slot: Arc<Slot<V>>,
+    pub(super) seat: Seat,
+}
+
+/// How following ended.
+pub(super) enum Followed<V> {
+    Value(Arc<V>),
+    /// The caller leads now and must run this attempt.
+    Lead {
+        attempt: u32,
+    },
+    Failed(CallError),
+}
+
+/// Until when a caller waits for others.
+#[derive(Clone, Copy)]
+enum Deadline {
+    Never,
+    /// Passed before it began: no clock is read for it.
+    Passed,
+    At(Instant),
+}
+
+impl Deadline {
+    fn after(timeout: Option<Duration>) -> Self {
+        match timeout {
+            None => Self::Never,
+            Some(Duration::ZERO) => Self::Passed,
+            // Past the end of time is never.
+            Some(timeout) => Instant::now().checked_add(timeout).map_or(Self::Never, Self::At),
+        }
+    }
+
+    fn has_passed(self) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Passed => true,
+            Self::At(instant) => Instant::now() >= instant,
+        }
+    }
+
+    fn instant(self) -> Option<Instant> {
+        match self {
+            Self::Never | Self::Passed => None,
+            Self::At(instant) => Some(instant),
+        }
+    }
+}
+
+impl<K, V, S> SyncGroup<K, V, S> {
+    #[cold]
+    pub(super) fn follow(&self, following: Following<V>, timeout: Option<Duration>) -> Followed<V> {
+        let Following { slot, seat, .. } = &following;
+        let deadline = Deadline::after(timeout);
+        // Spinning pays while few wait; a crowd would only take the cores from the leader.
+        let mut spin = slot.step(|flight| flight.waiters() <= MOST_SPINNERS);
+        loop {
+            // Listen, look, wait, in this order: `Leading` changes the state before it notifies.
+            let ticket = slot.queue.listen();
+            match slot.look(*seat) {
+                Sight::Value(value) => return relayed(slot, value),
+                Sight::Abandoned => return self.give_up(&following, CallError::Abandoned),
+                Sight::TakeOver => {
+                    if let Some(attempt) = self.take_over(&following) {
+                        return Followed::Lead { attempt };
+                    }
+                }
+                Sight::Wait if deadline.has_passed() => return self.give_up(&following, CallError::TimedOut),
+                Sight::Wait => {
+                    if core::mem::take(&mut spin) {
+                        spin_until(|| slot.queue.is_stale(ticket));
+                    }
+                    #[cfg(all(feature = "deadlock-detection", not(loom)))]
+                    let _edge = match crate::deadlock::begin_wait(&slot.leader, deadline.instant().is_some()) {
+                        Ok(edge) => edge,
+                        Err(crate::deadlock::Cycle) => return self.give_up(&following, CallError::WouldDeadlock),
+                    };
+                    slot.queue.wait(ticket, deadline.instant());
+                }
+            }
+        }
+    }
+
+    /// Takes the vacant flight over, unless another was faster.
+    fn take_over(&self, following: &Following<V>) -> Option<u32> {
+        let taken = self.table.update(following.id, |entry, counts| {
+            let attempt = following.slot.step(|flight| flight.take_over(following.seat));
+            if attempt.is_some() {
+                counts.take_overs += 1;
+                self.note_leader(entry, ThreadNumber::current());
+            }
+            (Verdict::Keep, attempt)
+        });
+        // Not in the table: it has landed, or ended, under another leader.
+        taken.and_then(|(attempt, _)| attempt)
+    }
+
+    /// Leaves, and passes on whatever message it may have been the only one to get. If the flight has landed in the
+    /// meantime, its value is returned after all.
+    fn give_up(&self, following: &Following<V>, error: CallError) -> Followed<V> {
+        let Following { id, slot, seat } = following;
+        // The table's lock first: the last one to leave takes the entry away in the same critical section.
+        let left = self.table.update(*id, |_, counts| {
+            let left = slot.give_up(*seat);
+            counts.timeouts += u64::from(left.is_ok() && error == CallError::TimedOut);
+            let last = matches!(left, Ok(Leave::Remove));
+            (if last { Verdict::Remove } else { Verdict::Keep }, left)
+        });
+        let (left, entry) = match left {
+            Some((left, entry)) => (left, entry),
+            None => (slot.give_up(*seat), None),
+        };
+        match left {
+            Err(value) => return relayed(slot, value),
+            Ok(Leave::WakeOne) => slot.queue.notify(1),
+            Ok(Leave::Remove | Leave::Nothing) => {}
+        }
+        drop(entry);
+        Followed::Failed(error)
+    }
+}
+
+/// Passes the wake-up on before anything else: the caller may go on to run for long, and the others sleep.
+fn relayed<V>(slot: &Slot<V>, value: Arc<V>) -> Followed<V> {
+    slot.queue.relay(RELAY);
+    Followed::Value(value)
+}

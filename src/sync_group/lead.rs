@@ -1,0 +1,175 @@
+//! Leading a flight: from the start of the work to its landing, or to its abandonment when the leader is dropped.
+
+use super::slot::{RELAY, Slot, own};
+use super::{Entry, SyncGroup};
+use crate::flight::Abandon;
+use crate::outcome::{Outcome, Role};
+use crate::primitive::Arc;
+use crate::table::{FlightId, Verdict};
+use core::fmt;
+use core::mem::ManuallyDrop;
+
+/// The lead of a flight. Dropping it abandons the flight: that one path serves panics, early returns and guards.
+pub(crate) struct Leading<'g, K, V, S> {
+    group: &'g SyncGroup<K, V, S>,
+    id: FlightId,
+    attempt: u32,
+    max_attempts: u32,
+}
+
+impl<'g, K, V, S> Leading<'g, K, V, S> {
+    #[inline]
+    pub(crate) fn new(group: &'g SyncGroup<K, V, S>, id: FlightId, attempt: u32, max_attempts: u32) -> Self {
+        Self { group, id, attempt, max_attempts }
+    }
+
+    /// Runs the work outside all locks and lands with its value. A panic in it abandons the flight and goes on up.
+    #[inline]
+    pub(crate) fn run(self, work: impl FnOnce() -> V, share_if: impl FnOnce(&V) -> bool) -> Outcome<V>
+    where
+        V: Clone,
+    {
+        let value = work();
+        self.finish(value, share_if)
+    }
+
+    #[inline]
+    pub(crate) fn finish(self, value: V, share_if: impl FnOnce(&V) -> bool) -> Outcome<V>
+    where
+        V: Clone,
+    {
+        let role = if self.attempt == 1 { Role::Led } else { Role::TookOver };
+        // A lone leader's flight is only its entry, and removing it is all there is to do.
+        let found = self.group.table.update(self.id, |entry, _| match &entry.shared {
+            None => (Verdict::Remove, None),
+            Some(slot) => (Verdict::Keep, Some(Arc::clone(slot))),
+        });
+        match found {
+            Some((Some(slot), _)) => {
+                let (value, shared) = self.finish_shared(&slot, value, share_if);
+                Outcome { value, role, shared }
+            }
+            found => {
+                // Disarmed before the key is dropped: the flight has ended, and the key's destructor may panic.
+                let _landed = ManuallyDrop::new(self);
+                drop(found);
+                Outcome { value, role, shared: false }
+            }
+        }
+    }
+
+    #[cold]
+    fn finish_shared(self, slot: &Slot<V>, value: V, share_if: impl FnOnce(&V) -> bool) -> (V, bool)
+    where
+        V: Clone,
+    {
+        // Outside all locks: the predicate is the user's code. If it panics, the flight is abandoned.
+        if !self.is_last_attempt() && !share_if(&value) {
+            drop(self);
+            return (value, false);
+        }
+        let this = ManuallyDrop::new(self);
+        let value = Arc::new(value);
+        let kept = Arc::clone(&value);
+        // State and entry change under the table's lock together, so no newcomer finds the one without the other.
+        let landed = this.group.table.update(this.id, |entry, _| {
+            this.group.note_leader(entry, None);
+            (Verdict::Remove, slot.land(value))
+        });
+        let (unshared, entry) = landed.expect("a flight that is led is in the table");
+        let shared = unshared.is_none();
+        if shared {
+            // Partner of the look in `SyncGroup::follow`, which comes after its `listen`.
+            slot.queue.notify(RELAY);
+        }
+        drop(unshared);
+        drop(entry);
+        (own(kept), shared)
+    }
+
+    fn is_last_attempt(&self) -> bool {
+        self.attempt >= self.max_attempts
+    }
+}
+
+impl<K, V, S> Drop for Leading<'_, K, V, S> {
+    fn drop(&mut self) {
+        let last = self.is_last_attempt();
+        let left = self.group.table.update(self.id, |entry, counts| {
+            counts.abandons += 1;
+            self.group.note_leader(entry, None);
+            let Some(slot) = &entry.shared else { return (Verdict::Remove, None) };
+            let abandon = slot.step(|flight| flight.abandon(last));
+            let verdict = match abandon {
+                Abandon::Remove | Abandon::RemoveAndWakeAll => Verdict::Remove,
+                Abandon::WakeOne | Abandon::WakeAll => Verdict::Keep,
+            };
+            (verdict, Some((Arc::clone(slot), abandon)))
+        });
+        if let Some((Some((slot, abandon)), entry)) = left {
+            slot.wake_abandoned(&abandon);
+            drop(entry);
+        }
+    }
+}
+
+/// The lead of a flight as a guard, for work that is no closure: made by [`SyncGroup::try_lead`].
+///
+/// [`land`](Self::land) ends the flight with a value. Dropping the guard, also while unwinding, abandons the flight: a
+/// follower takes over with its own closure. The guard belongs to no thread and may be sent to another; a call of its
+/// own key by whoever holds it is not reported as re-entrant but waits.
+///
+/// Leaking a guard (`mem::forget`) keeps its flight on for ever; [`SyncGroup::forget`] frees the key.
+#[must_use = "dropping the lead abandons the flight"]
+pub struct Lead<'g, K, V, S> {
+    leading: Leading<'g, K, V, S>,
+}
+
+impl<'g, K, V, S> Lead<'g, K, V, S> {
+    pub(super) fn new(leading: Leading<'g, K, V, S>) -> Self {
+        Self { leading }
+    }
+
+    /// Ends the flight with `value`, which every follower gets, and gives it back. `share_if` is not asked.
+    ///
+    /// # Memory
+    ///
+    /// What was written before `land` is visible to every follower when its call returns.
+    ///
+    /// # Panics
+    ///
+    /// If `Clone` of the value or `Drop` of the key panics; the followers have the value by then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::SyncGroup<String, u32> = oneflight::SyncGroup::new();
+    /// let lead = group.try_lead("k").expect("no flight is on");
+    /// assert!(group.try_lead("k").is_none());
+    /// assert_eq!(lead.land(7).value, 7);
+    /// assert_eq!(group.in_flight(), 0);
+    /// ```
+    pub fn land(self, value: V) -> Outcome<V>
+    where
+        V: Clone,
+    {
+        self.leading.finish(value, |_| true)
+    }
+}
+
+impl<K, V, S> fmt::Debug for Lead<'_, K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lead").field("attempt", &self.leading.attempt).finish_non_exhaustive()
+    }
+}
+
+impl<K, V, S> SyncGroup<K, V, S> {
+    /// Writes down who leads. The borrow of the entry is the witness that the table's lock is held.
+    pub(super) fn note_leader(&self, entry: &mut Entry<K, V>, leader: Option<crate::primitive::ThreadNumber>) {
+        entry.leader = leader;
+        #[cfg(all(feature = "deadlock-detection", not(loom)))]
+        if let Some(slot) = &entry.shared {
+            slot.leader.set(leader);
+        }
+    }
+}
