@@ -74,7 +74,7 @@ pub(crate) enum Join {
 pub(crate) enum Land {
     /// Keep the value: nobody is there to share it.
     Alone,
-    /// Publish the value and wake every waiter.
+    /// Publish the value and wake the first waiters, each of which wakes the next.
     Publish,
 }
 
@@ -113,7 +113,7 @@ pub(crate) enum Leave {
     Remove,
 }
 
-/// How a waiter gets the published value.
+/// How a waiter gets the published value. In either case it wakes the next waiters.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Collect {
@@ -210,6 +210,8 @@ impl Flight {
                 Leave::Remove
             }
             State::Vacant => Leave::WakeOne,
+            // `Landed` owes no relay here: only waiters that fail leave it without collecting, and those were all woken when
+            // the attempt that they had joined was abandoned.
             State::Led | State::Landed | State::Gone => Leave::Nothing,
         }
     }

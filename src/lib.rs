@@ -1,5 +1,94 @@
 //! Request coalescing: the first caller of a key does the work, everyone else shares the result.
+//!
+//! When a popular cache entry expires, every request that misses runs the same query at once: a cache stampede. A
+//! [`SyncGroup`] lets the first caller of a key run it while the others wait and share its value, and loses nothing when that
+//! caller panics.
+//!
+//! ```
+//! use oneflight::SyncGroup;
+//! use std::sync::atomic::{AtomicU32, Ordering};
+//!
+//! let group: SyncGroup<String, u32> = SyncGroup::new();
+//! let queries = AtomicU32::new(0);
+//! std::thread::scope(|scope| {
+//!     for _ in 0..4 {
+//!         scope.spawn(|| {
+//!             let price = group.do_call("product:42", || {
+//!                 queries.fetch_add(1, Ordering::Relaxed);
+//!                 1999 // a slow query, say
+//!             });
+//!             assert_eq!(price, 1999);
+//!         });
+//!     }
+//! });
+//! assert!((1..=4).contains(&queries.into_inner())); // one for each flight, however many callers it had
+//! ```
+//!
+//! # Words
+//!
+//! A *flight* is one computation in progress for one key. Its *leader* is the caller that runs the work; the others are its
+//! *followers*, and *waiters* while they wait. The leader *lands* with a value, or *abandons* the flight without one (a panic,
+//! a dropped guard, a value that is not to be shared); then one waiter *takes over* with its own work. To *forget* a key
+//! is to detach its flight, so that the next caller starts afresh.
+//!
+//! # Before you use it
+//!
+//! - **The key must hold all that the work reads**: tenant, user, locale. Otherwise one caller's data reaches another.
+//! - **Coalesce reads, never writes.**
+//! - **After a write, [`forget`](SyncGroup::forget) first**: a follower may be given what a flight read before the
+//!   follower's own call began.
+//! - **Once means once a flight and process**, while nobody abandons. It is no lock and no promise about outside effects.
+//! - **A group stores nothing.** Between a miss in your cache and your call, somebody's whole flight may have landed. A group
+//!   cannot know: look at the cache again at the beginning of the work.
+//!
+//! ```
+//! # use oneflight::SyncGroup;
+//! # use std::collections::HashMap;
+//! # use std::sync::{Arc, Mutex};
+//! # let cache: Mutex<HashMap<u32, Arc<str>>> = Mutex::default();
+//! # let group: SyncGroup<u32, Arc<str>> = SyncGroup::new();
+//! # let render = |_: u32| -> Arc<str> { "page".into() };
+//! # let cached = |id: &u32| cache.lock().unwrap().get(id).cloned();
+//! let page = cached(&42).unwrap_or_else(|| {
+//!     group.do_call(&42, || {
+//!         cached(&42).unwrap_or_else(|| {
+//!             let page = render(42);
+//!             cache.lock().unwrap().insert(42, page.clone());
+//!             page
+//!         })
+//!     })
+//! });
+//! # assert_eq!(&*page, "page");
+//! ```
+//!
+//! # Defaults
+//!
+//! [`SyncGroupBuilder`] lists every setting with its default. Errors are values: with `V = Result<T, E>` an `Err` is shared
+//! like any other value, and [`share_ok`](Call::share_ok) keeps it to the caller whose work it was.
+//!
+//! # Features
+//!
+//! - **`std`** (default): threads. Without it the crate is `no_std` with `alloc`, and holds only the vocabulary that groups
+//!   share: [`CallError`], [`Outcome`], [`Role`], [`FlightInfo`], [`Stats`].
+//! - **`deadlock-detection`**: a call that would close a circle of threads that wait for each other gets
+//!   [`CallError::WouldDeadlock`]. Costs a process-wide lock for each call that has to sleep, nothing for others.
+//! - **`loom`**: under `--cfg loom` the groups are built on loom's types, so that your own loom models can run through them.
+//!   Build a new group in each iteration. A `wait_timeout` other than zero never fires there, and `deadlock-detection` is
+//!   off. Without `--cfg loom` the feature does nothing.
+//!
+//! # Limits
+//!
+//! - A leader that never returns holds up its followers; [`wait_timeout`](Call::wait_timeout) bounds their waiting, and
+//!   [`max_flight_age`](SyncGroupBuilder::max_flight_age) how many gather behind it.
+//! - A [`Lead`] that is leaked keeps its flight on; [`forget`](SyncGroup::forget) frees the key.
+//! - Without `deadlock-detection`, threads that wait for each other in a circle hang, as with locks.
+//! - What is told by thread (re-entrancy) is told to the first 2^32 - 1 threads of a process.
+
 #![no_std]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+// What needs std must say so: the crate works without it.
+#![deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc, clippy::alloc_instead_of_core)]
 
 extern crate alloc;
 #[cfg(feature = "std")]
@@ -28,3 +117,7 @@ pub use hashbrown::{DefaultHashBuilder, Equivalent};
 pub use outcome::{FlightInfo, Outcome, Role, Stats};
 #[cfg(feature = "std")]
 pub use sync_group::{Lead, SyncGroup, SyncGroupBuilder};
+
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -228,3 +228,51 @@ impl AgeClock {
         Duration::from_nanos(self.nanos_per_tick.saturating_mul(u64::from(ticks)))
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_have_numbers_of_their_own() {
+        let here = ThreadNumber::current();
+        assert!(here.is_some());
+        assert_eq!(here, ThreadNumber::current());
+        let there = std::thread::spawn(ThreadNumber::current).join().expect("it only counts");
+        assert_ne!(here, there);
+    }
+
+    #[test]
+    fn any_age_can_be_asked_for() {
+        let limit = |age| AgeClock::new(age).limit();
+        assert_eq!(limit(Duration::ZERO), 0);
+        assert_eq!(limit(Duration::from_nanos(1)), 1);
+        for age in [Duration::from_micros(9), Duration::from_millis(1), Duration::from_secs(30), Duration::MAX] {
+            assert!(limit(age) >= 4_096, "{age:?}");
+        }
+    }
+
+    #[test]
+    fn the_age_clock_measures_in_parts_of_the_age() {
+        let clock = AgeClock::new(Duration::from_nanos(4_096 * 1_000));
+        assert_eq!(clock.duration_of(clock.limit()), Duration::from_nanos(4_096 * 1_000));
+        let before = clock.origin.elapsed();
+        let now = clock.duration_of(clock.now());
+        assert!(now <= clock.origin.elapsed());
+        assert!(now + Duration::from_nanos(1_000) > before);
+    }
+
+    #[test]
+    fn a_notification_between_listening_and_waiting_is_not_lost() {
+        let queue = WaitQueue::new();
+        let ticket = queue.listen();
+        assert!(!queue.is_stale(ticket));
+        queue.notify(1);
+        assert!(queue.is_stale(ticket));
+        queue.wait(ticket, None);
+        let deadline = Instant::now() + Duration::from_millis(2);
+        while Instant::now() < deadline {
+            queue.wait(queue.listen(), Some(deadline));
+        }
+    }
+}

@@ -1,1 +1,364 @@
+//! Walks every sequence of up to eight events of one key, breadth first over states, and checks the rules in each state.
+//!
+//! The world below does what a group does with the answers of the state machine: it keeps entries, tells waiters and removes
+//! entries, and nothing else. Flights are known by their place in `flights`: their identity.
 
+use super::{Abandon, Admission, Collect, Flight, Join, Land, Leave, Look, Seat, State};
+use crate::call::OnAbandon;
+use alloc::vec::Vec;
+use std::collections::HashSet;
+
+const EVENTS: usize = 8;
+
+/// One flight as the group sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Entry {
+    /// `None` until somebody joins.
+    flight: Option<Flight>,
+    admission: Admission,
+    in_table: bool,
+    leaders: u32,
+    waiters: Vec<Waiter>,
+    /// Whether the value is where waiters find it.
+    published: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Waiter {
+    seat: Seat,
+    /// It was woken and has not looked yet.
+    told: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct World {
+    flights: Vec<Entry>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Call(OnAbandon),
+    TryLead,
+    Forget,
+    Land(usize),
+    Abandon {
+        flight: usize,
+        last: bool,
+    },
+    /// A told waiter looks and does what it sees.
+    Look {
+        flight: usize,
+        waiter: usize,
+    },
+    /// A waiter's time is up, told or not.
+    GiveUp {
+        flight: usize,
+        waiter: usize,
+    },
+}
+
+impl Entry {
+    fn new() -> Self {
+        Self {
+            flight: None,
+            admission: Admission::open(1),
+            in_table: true,
+            leaders: 1,
+            waiters: Vec::new(),
+            published: false,
+        }
+    }
+
+    fn flight(&mut self) -> &mut Flight {
+        self.flight.get_or_insert_with(Flight::led)
+    }
+
+    fn state(&self) -> State {
+        self.flight.map_or(State::Led, |flight| flight.state)
+    }
+
+    fn has_ended(&self) -> bool {
+        !self.in_table
+    }
+
+    fn tell_all(&mut self) {
+        self.waiters.iter_mut().for_each(|waiter| waiter.told = true);
+    }
+}
+
+impl World {
+    fn events(&self) -> Vec<Event> {
+        let mut events =
+            Vec::from([Event::Call(OnAbandon::TakeOver), Event::Call(OnAbandon::Fail), Event::TryLead, Event::Forget]);
+        for (index, entry) in self.flights.iter().enumerate() {
+            if entry.leaders > 0 {
+                events.push(Event::Land(index));
+                events.extend([false, true].map(|last| Event::Abandon { flight: index, last }));
+            }
+            for (waiter, _) in entry.waiters.iter().enumerate() {
+                events.push(Event::GiveUp { flight: index, waiter });
+                if entry.waiters[waiter].told {
+                    events.push(Event::Look { flight: index, waiter });
+                }
+            }
+        }
+        events
+    }
+
+    /// The worlds that `event` may lead to: more than one where somebody must choose whom to wake.
+    fn after(&self, event: Event) -> Vec<Self> {
+        let mut next = self.clone();
+        let touched = match event {
+            Event::Call(on_abandon) => next.call(on_abandon),
+            Event::TryLead => next.try_lead(),
+            Event::Forget => next.joinable().inspect(|&index| next.flights[index].admission.forget()),
+            Event::Land(index) => {
+                let entry = &mut next.flights[index];
+                entry.leaders -= 1;
+                entry.in_table = false;
+                if entry.flight.is_some() && entry.flight().land() == Land::Publish {
+                    entry.published = true;
+                    return next.tell_one(index);
+                }
+                Some(index)
+            }
+            Event::Abandon { flight, last } => {
+                let entry = &mut next.flights[flight];
+                entry.leaders -= 1;
+                let abandon = entry.flight.as_mut().map_or(Abandon::Remove, |flight| flight.abandon(last));
+                match abandon {
+                    Abandon::Remove => entry.in_table = false,
+                    Abandon::RemoveAndWakeAll => {
+                        entry.in_table = false;
+                        entry.tell_all();
+                    }
+                    Abandon::WakeAll => entry.tell_all(),
+                    Abandon::WakeOne => return next.tell_one(flight),
+                }
+                Some(flight)
+            }
+            Event::Look { flight, waiter } => {
+                let seat = next.flights[flight].waiters[waiter].seat;
+                match next.flights[flight].flight().look(seat) {
+                    Look::Wait => next.flights[flight].waiters[waiter].told = false,
+                    Look::TakeOver => {
+                        let entry = &mut next.flights[flight];
+                        assert!(entry.flight().take_over(seat).is_some(), "a vacant flight is there to be taken");
+                        entry.leaders += 1;
+                        entry.waiters.remove(waiter);
+                    }
+                    Look::Collect => {
+                        let entry = &mut next.flights[flight];
+                        assert!(entry.published, "nobody collects what is not there");
+                        if entry.flight().collect(seat) == Collect::Take {
+                            entry.published = false;
+                        }
+                        entry.waiters.remove(waiter);
+                        return next.tell_one(flight);
+                    }
+                    Look::Abandoned => return next.leave(flight, waiter),
+                }
+                Some(flight)
+            }
+            Event::GiveUp { flight, waiter } => {
+                let seat = next.flights[flight].waiters[waiter].seat;
+                if next.flights[flight].flight().look(seat) == Look::Collect {
+                    // The group returns the value after all.
+                    return self.after(Event::Look { flight, waiter });
+                }
+                return next.leave(flight, waiter);
+            }
+        };
+        // Identity: an event changes the flight that it is about, and no other.
+        for (index, entry) in self.flights.iter().enumerate() {
+            assert!(touched == Some(index) || next.flights[index] == *entry, "{event:?} changed flight {index}");
+        }
+        Vec::from([next])
+    }
+
+    fn joinable(&self) -> Option<usize> {
+        let mut found = self.flights.iter().enumerate().filter(|(_, e)| e.in_table && e.admission.admits(1, None));
+        let first = found.next().map(|(index, _)| index);
+        assert!(found.next().is_none(), "two flights of one key that newcomers could join");
+        first
+    }
+
+    fn call(&mut self, on_abandon: OnAbandon) -> Option<usize> {
+        let Some(index) = self.joinable() else {
+            self.flights.push(Entry::new());
+            return None;
+        };
+        let entry = &mut self.flights[index];
+        match entry.flight().join(on_abandon) {
+            Join::Wait(seat) => entry.waiters.push(Waiter { seat, told: false }),
+            Join::Lead { .. } => entry.leaders += 1,
+            Join::Refused => panic!("an ended flight is still in the table"),
+        }
+        Some(index)
+    }
+
+    fn try_lead(&mut self) -> Option<usize> {
+        let Some(index) = self.joinable() else {
+            self.flights.push(Entry::new());
+            return None;
+        };
+        let entry = &mut self.flights[index];
+        if entry.flight.as_mut().and_then(Flight::try_lead).is_some() {
+            entry.leaders += 1;
+        }
+        Some(index)
+    }
+
+    fn leave(mut self, flight: usize, waiter: usize) -> Vec<Self> {
+        let entry = &mut self.flights[flight];
+        let seat = entry.waiters.remove(waiter).seat;
+        match entry.flight().leave(seat) {
+            Leave::Nothing => Vec::from([self]),
+            Leave::Remove => {
+                entry.in_table = false;
+                Vec::from([self])
+            }
+            Leave::WakeOne => self.tell_one(flight),
+        }
+    }
+
+    /// Wakes one of those that sleep, whichever it may be.
+    fn tell_one(self, flight: usize) -> Vec<Self> {
+        let asleep = |&waiter: &usize| !self.flights[flight].waiters[waiter].told;
+        let tell = |waiter: usize| {
+            let mut next = self.clone();
+            next.flights[flight].waiters[waiter].told = true;
+            next
+        };
+        let woken: Vec<Self> = (0..self.flights[flight].waiters.len()).filter(asleep).map(tell).collect();
+        if woken.is_empty() { Vec::from([self]) } else { woken }
+    }
+
+    fn check(&self) {
+        for entry in &self.flights {
+            let waiters = entry.waiters.len();
+            let failing = entry.waiters.iter().filter(|w| w.seat.on_abandon == OnAbandon::Fail).count();
+            if let Some(flight) = entry.flight {
+                assert_eq!((flight.waiters as usize, flight.failing as usize), (waiters, failing), "{self:?}");
+            }
+            // Rule 1.
+            let led = entry.state() == State::Led && entry.in_table;
+            assert_eq!(entry.leaders, u32::from(led), "one leader while it is led, none otherwise: {self:?}");
+            // Rules 2 and 3.
+            let told = entry.waiters.iter().filter(|waiter| waiter.told).count();
+            match entry.state() {
+                State::Vacant => assert!(told > 0, "vacant, and nobody knows: {self:?}"),
+                State::Landed => assert!(told > 0 || waiters == 0, "landed, and nobody wakes the rest: {self:?}"),
+                State::Gone => assert_eq!(told, waiters, "gone, and somebody sleeps on: {self:?}"),
+                State::Led => {}
+            }
+            // Rule 4.
+            let ended = matches!(entry.state(), State::Landed | State::Gone);
+            assert!(!ended || entry.has_ended(), "ended, and still in the table: {self:?}");
+            assert!(entry.in_table || waiters == 0 || ended, "removed under its waiters: {self:?}");
+        }
+        self.joinable();
+    }
+
+    /// From any state: if the leaders end and the told waiters look, everybody gets away and nothing stays behind.
+    fn check_drains(mut self) {
+        let mut steps = 0;
+        while let Some(event) = self.events().into_iter().rev().find(|event| match *event {
+            Event::Look { .. } | Event::Land(_) => true,
+            Event::Abandon { last, .. } => last,
+            _ => false,
+        }) {
+            self = self.after(event).pop().expect("draining always goes on");
+            self.check();
+            steps += 1;
+            assert!(steps < 100, "somebody goes round in circles: {self:?}");
+        }
+        for entry in &self.flights {
+            assert!(!entry.in_table, "left behind: {self:?}");
+            assert!(entry.waiters.is_empty(), "left waiting: {self:?}");
+        }
+        assert_eq!(self.call(OnAbandon::TakeOver), None, "the next call does not start afresh");
+    }
+}
+
+#[test]
+fn every_sequence_of_eight_events_keeps_the_rules() {
+    let mut seen = HashSet::from([World::default()]);
+    let mut frontier = Vec::from([World::default()]);
+    for _ in 0..EVENTS {
+        let mut reached = Vec::new();
+        for world in &frontier {
+            for next in world.events().into_iter().flat_map(|event| world.after(event)) {
+                if seen.insert(next.clone()) {
+                    next.check();
+                    next.clone().check_drains();
+                    reached.push(next);
+                }
+            }
+        }
+        frontier = reached;
+    }
+    std::println!("{} states", seen.len());
+    assert!(seen.len() > 10_000, "the walk has lost its way: {} states", seen.len());
+}
+
+#[test]
+fn a_waiter_that_does_not_take_over_answers_for_the_attempt_that_it_joined() {
+    let mut flight = Flight::led();
+    let Join::Wait(fails) = flight.join(OnAbandon::Fail) else { panic!("a leader is there") };
+    let Join::Wait(takes_over) = flight.join(OnAbandon::TakeOver) else { panic!("a leader is there") };
+    assert_eq!(flight.abandon(false), Abandon::WakeAll);
+    assert_eq!(flight.look(fails), Look::Abandoned);
+    assert_eq!(flight.take_over(takes_over), Some(2));
+    assert_eq!(flight.look(fails), Look::Abandoned, "also after somebody else took over");
+    let Join::Wait(later) = flight.join(OnAbandon::Fail) else { panic!("a leader is there") };
+    assert_eq!(flight.look(later), Look::Wait);
+    assert_eq!(flight.land(), Land::Publish);
+    assert_eq!(flight.look(fails), Look::Abandoned, "also after that one landed");
+    assert_eq!(flight.look(later), Look::Collect);
+}
+
+#[test]
+fn an_ended_flight_refuses_newcomers() {
+    let mut landed = Flight::led();
+    assert_eq!(landed.land(), Land::Alone);
+    assert_eq!(landed.join(OnAbandon::TakeOver), Join::Refused);
+    assert_eq!(landed.try_lead(), None);
+    let mut gone = Flight::led();
+    assert_eq!(gone.abandon(false), Abandon::Remove);
+    assert_eq!(gone.join(OnAbandon::TakeOver), Join::Refused);
+    assert_eq!(gone.try_lead(), None);
+}
+
+#[test]
+fn attempts_are_counted_from_one() {
+    let mut flight = Flight::led();
+    assert_eq!(flight.attempts(), 1);
+    let Join::Wait(_seat) = flight.join(OnAbandon::TakeOver) else { panic!("a leader is there") };
+    assert_eq!(flight.abandon(false), Abandon::WakeOne);
+    assert_eq!(flight.join(OnAbandon::TakeOver), Join::Lead { attempt: 2 });
+    assert_eq!(flight.abandon(false), Abandon::WakeOne);
+    assert_eq!(flight.try_lead(), Some(3));
+    assert_eq!(flight.attempts(), 3);
+}
+
+#[test]
+fn a_flight_takes_newcomers_until_it_is_forgotten_or_old() {
+    let mut admission = Admission::open(10);
+    assert!(admission.admits(10, None));
+    assert!(admission.admits(u32::MAX / 4, None));
+    assert!(admission.admits(14, Some(5)));
+    assert!(!admission.admits(15, Some(5)));
+    assert!(!admission.admits(10, Some(0)));
+    assert_eq!(admission.age(15), Some(5));
+    assert!(admission.admits(9, Some(5)), "a clock that was read just before the flight began");
+    assert!(!admission.is_forgotten());
+    admission.forget();
+    assert!(admission.is_forgotten());
+    assert!(!admission.admits(10, None));
+    assert_eq!(admission.age(15), None);
+    // The clock starts at zero, which stands for nothing here, and goes round.
+    assert!(Admission::open(0).admits(0, Some(5)));
+    assert!(Admission::open(u32::MAX).admits(2, Some(5)));
+    assert!(!Admission::open(u32::MAX).admits(4, Some(5)));
+}
