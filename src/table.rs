@@ -13,7 +13,7 @@ use core::hash::{BuildHasher, Hash};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use crossbeam_utils::CachePadded;
 use hashbrown::Equivalent;
-use hashbrown::hash_table::{Entry as TableEntry, HashTable};
+use hashbrown::hash_table::{Entry as TableEntry, HashTable, OccupiedEntry};
 
 /// The flights of a group. `T` is what a flight gets when somebody joins it.
 pub(crate) struct Table<K, T, S> {
@@ -141,21 +141,20 @@ impl<K, T, S> Table<K, T, S> {
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let shard = self.shard(hash);
-        let mut make_key = Some(make_key);
-        let mut owned = None;
+        let (now, limit) = self.time();
         // A key without a destructor has no heap of its own, and in an empty shard nobody can be joined: making the key at
-        // once saves a second look-up. Elsewhere a follower would pay for a key that it does not need.
-        if !core::mem::needs_drop::<K>() || shard.occupied.load(Ordering::Relaxed) == 0 {
-            owned = make_key.take().map(|make| make());
-        }
-        loop {
-            let (now, limit) = self.time();
-            let found =
-                shard.with(|entries| entries.join_or_lead(hash, key, &mut owned, leader, now, limit, &mut join));
-            match found {
-                Some(found) => return found,
-                None => owned = make_key.take().map(|make| make()),
+        // once saves a look-up. Elsewhere a follower would pay for a key that it does not need.
+        let make_at_once = !core::mem::needs_drop::<K>() || shard.occupied.load(Ordering::Relaxed) == 0;
+        if !make_at_once {
+            let joined = shard.with(|entries| entries.join(hash, key, now, limit, &mut join));
+            if let Some((id, answer)) = joined {
+                return Found::Joined(id, answer);
             }
+        }
+        let owned = make_key();
+        match shard.with(|entries| entries.join_or_insert(hash, key, owned, leader, now, limit, &mut join)) {
+            Ok(id) => Found::Led(id),
+            Err((id, answer, _unused_key)) => Found::Joined(id, answer),
         }
     }
 
@@ -185,10 +184,7 @@ impl<K, T, S> Table<K, T, S> {
         f: impl FnOnce(&mut Entry<K, T>, &mut Stats) -> (Verdict, R),
     ) -> Option<(R, Option<Entry<K, T>>)> {
         self.shard(id.hash).with(|entries| {
-            let hash = id.hash.in_shard();
-            // The sequence number, not the key: this is what identity means, and no code of the user's runs.
-            let is_it = |entry: &Entry<K, T>| entry.sequence == id.sequence && entry.hash == hash;
-            let mut occupied = entries.table.find_entry(table_hash(hash), is_it).ok()?;
+            let mut occupied = find(&mut entries.table, id)?;
             let (verdict, answer) = f(occupied.get_mut(), &mut entries.counts);
             if verdict == Verdict::Keep {
                 return Some((answer, None));
@@ -196,6 +192,22 @@ impl<K, T, S> Table<K, T, S> {
             let (entry, _) = occupied.remove();
             entries.shrink_after_burst();
             Some((answer, Some(entry)))
+        })
+    }
+
+    /// Takes the entry of the flight `id` out if nobody has ever joined it, and returns its key to be dropped outside the lock.
+    ///
+    /// It is what [`update`](Self::update) could do as well, for the one path that must not move a whole entry about.
+    #[inline]
+    pub(crate) fn remove_unshared(&self, id: FlightId) -> Option<K> {
+        self.shard(id.hash).with(|entries| {
+            let occupied = find(&mut entries.table, id)?;
+            if occupied.get().shared.is_some() {
+                return None;
+            }
+            let (Entry { key, .. }, _) = occupied.remove();
+            entries.shrink_after_burst();
+            Some(key)
         })
     }
 
@@ -237,19 +249,37 @@ impl<K, T> Entries<K, T> {
         self.table.iter()
     }
 
-    /// `None`: the caller would lead, but has not brought a key.
-    #[expect(clippy::too_many_arguments, reason = "the lock's half of `Table::join_or_lead`, called once")]
-    #[inline]
-    fn join_or_lead<Q, R>(
+    /// Joins the flight of `key` that takes newcomers, if there is one.
+    fn join<Q, R>(
         &mut self,
         hash: KeyHash,
         key: &Q,
-        owned: &mut Option<K>,
+        now: u32,
+        limit: Option<u32>,
+        join: impl FnOnce(&mut Entry<K, T>, &mut Stats) -> R,
+    ) -> Option<(FlightId, R)>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let in_shard = hash.in_shard();
+        let entry = self.table.find_mut(table_hash(in_shard), |entry| entry.matches(in_shard, key, now, limit))?;
+        let id = FlightId { hash, sequence: entry.sequence };
+        Some((id, join(entry, &mut self.counts)))
+    }
+
+    /// Joins the flight of `key`, and gives the owned key back; or begins a flight.
+    #[expect(clippy::too_many_arguments, reason = "the lock's half of `Table::join_or_lead`, called once")]
+    #[inline]
+    fn join_or_insert<Q, R>(
+        &mut self,
+        hash: KeyHash,
+        key: &Q,
+        owned: K,
         leader: Option<ThreadNumber>,
         now: u32,
         limit: Option<u32>,
         join: impl FnOnce(&mut Entry<K, T>, &mut Stats) -> R,
-    ) -> Option<Found<R>>
+    ) -> Result<FlightId, (FlightId, R, K)>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
@@ -267,20 +297,19 @@ impl<K, T> Entries<K, T> {
             TableEntry::Occupied(mut occupied) => {
                 let entry = occupied.get_mut();
                 let id = FlightId { hash, sequence: entry.sequence };
-                Some(Found::Joined(id, join(entry, &mut self.counts)))
+                Err((id, join(entry, &mut self.counts), owned))
             }
             TableEntry::Vacant(vacant) => {
-                let key = owned.take()?;
                 if taken {
                     sequence = free_sequence(vacant.into_table(), in_shard, sequence);
-                    let entry = Entry::new(key, in_shard, sequence, leader, now);
+                    let entry = Entry::new(owned, in_shard, sequence, leader, now);
                     self.table.insert_unique(table_hash(in_shard), entry, rehash);
                 } else {
-                    vacant.insert(Entry::new(key, in_shard, sequence, leader, now));
+                    vacant.insert(Entry::new(owned, in_shard, sequence, leader, now));
                 }
                 self.last_sequence = sequence;
                 self.counts.flights += 1;
-                Some(Found::Led(FlightId { hash, sequence }))
+                Ok(FlightId { hash, sequence })
             }
         }
     }
@@ -295,6 +324,14 @@ impl<K, T> Entries<K, T> {
             self.table.shrink_to(room, |entry| table_hash(entry.hash));
         }
     }
+}
+
+/// Finds the entry of a flight by its identity, which is its number, not its key: no code of the user's runs.
+#[inline]
+fn find<K, T>(table: &mut HashTable<Entry<K, T>>, id: FlightId) -> Option<OccupiedEntry<'_, Entry<K, T>>> {
+    let hash = id.hash.in_shard();
+    let is_it = |entry: &Entry<K, T>| entry.sequence == id.sequence && entry.hash == hash;
+    table.find_entry(table_hash(hash), is_it).ok()
 }
 
 #[cold]

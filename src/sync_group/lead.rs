@@ -1,6 +1,6 @@
 //! Leading a flight: from the start of the work to its landing, or to its abandonment when the leader is dropped.
 
-use super::slot::{RELAY, Slot, own};
+use super::slot::{RELAY, own};
 use super::{Entry, SyncGroup};
 use crate::flight::Abandon;
 use crate::outcome::{Outcome, Role};
@@ -40,26 +40,18 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
     {
         let role = if self.attempt == 1 { Role::Led } else { Role::TookOver };
         // A lone leader's flight is only its entry, and removing it is all there is to do.
-        let found = self.group.table.update(self.id, |entry, _| match &entry.shared {
-            None => (Verdict::Remove, None),
-            Some(slot) => (Verdict::Keep, Some(Arc::clone(slot))),
-        });
-        match found {
-            Some((Some(slot), _)) => {
-                let (value, shared) = self.finish_shared(&slot, value, share_if);
-                Outcome { value, role, shared }
-            }
-            found => {
-                // Disarmed before the key is dropped: the flight has ended, and the key's destructor may panic.
-                let _landed = ManuallyDrop::new(self);
-                drop(found);
-                Outcome { value, role, shared: false }
-            }
+        if let Some(key) = self.group.table.remove_unshared(self.id) {
+            // Disarmed before the key is dropped: the flight has ended, and the key's destructor may panic.
+            let _landed = ManuallyDrop::new(self);
+            drop(key);
+            return Outcome { value, role, shared: false };
         }
+        let (value, shared) = self.finish_shared(value, share_if);
+        Outcome { value, role, shared }
     }
 
     #[cold]
-    fn finish_shared(self, slot: &Slot<V>, value: V, share_if: impl FnOnce(&V) -> bool) -> (V, bool)
+    fn finish_shared(self, value: V, share_if: impl FnOnce(&V) -> bool) -> (V, bool)
     where
         V: Clone,
     {
@@ -74,9 +66,10 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
         // State and entry change under the table's lock together, so no newcomer finds the one without the other.
         let landed = this.group.table.update(this.id, |entry, _| {
             this.group.note_leader(entry, None);
-            (Verdict::Remove, slot.land(value))
+            let slot = Arc::clone(super::slot_of(entry));
+            (Verdict::Remove, (slot.land(value), slot))
         });
-        let (unshared, entry) = landed.expect("a flight that is led is in the table");
+        let ((unshared, slot), entry) = landed.expect("a flight that is led is in the table");
         let shared = unshared.is_none();
         if shared {
             // Partner of the look in `SyncGroup::follow`, which comes after its `listen`.
