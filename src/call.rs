@@ -1,7 +1,8 @@
 //! What a caller may ask for, in the same words for every kind of group.
 
-use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::fmt;
+use core::marker::PhantomData;
 use core::time::Duration;
 
 /// What a follower does when the leader that it waits for leaves without a value.
@@ -19,14 +20,57 @@ pub enum OnAbandon {
 ///
 /// An option that is not set here has the group's default, which the group's builder sets.
 #[must_use = "a call does nothing until it is run"]
-pub struct Call<'a, G, Q: ?Sized, M, P> {
+pub struct Call<'a, G, V, Q: ?Sized, M, P> {
     pub(crate) group: &'a G,
     pub(crate) key: &'a Q,
     pub(crate) make_key: M,
     pub(crate) options: Options<P>,
+    pub(crate) value: PhantomData<fn() -> V>,
 }
 
-impl<G, Q: ?Sized, M, P> fmt::Debug for Call<'_, G, Q, M, P> {
+impl<'a, G, V, Q: ?Sized, M, P> Call<'a, G, V, Q, M, P> {
+    /// How many leaders the flight may have, the first one included, counted when this caller's work ends without a value
+    /// for the others. Past it nobody takes over: followers get the last value, whatever `share_if` says of it, or
+    /// [`CallError::Abandoned`](crate::CallError::Abandoned) if there is none. Default: no limit.
+    ///
+    /// # Panics
+    ///
+    /// If `max` is zero.
+    #[track_caller]
+    pub fn max_attempts(mut self, max: u32) -> Self {
+        self.options.max_attempts = checked_attempts(max);
+        self
+    }
+
+    /// What this caller does when a leader that it waits for leaves without a value. Default: [`OnAbandon::TakeOver`].
+    pub fn on_abandon(mut self, on_abandon: OnAbandon) -> Self {
+        self.options.on_abandon = on_abandon;
+        self
+    }
+
+    /// Shares the value of this caller's work only if `share_if` approves of it. A value that it does not approve of stays
+    /// with this caller, and the flight is abandoned: a follower takes over. Default: every value is shared.
+    ///
+    /// Called outside all locks, once at most. If it panics, the flight is abandoned and the panic reaches this caller.
+    ///
+    /// Without [`max_attempts`](Self::max_attempts) followers whose work fails in the same way run one after another.
+    pub fn share_if<F>(self, share_if: F) -> Call<'a, G, V, Q, M, F>
+    where
+        F: FnOnce(&V) -> bool,
+    {
+        let Self { group, key, make_key, options, value } = self;
+        Call { group, key, make_key, options: options.map_share_if(|_| share_if), value }
+    }
+}
+
+impl<'a, G, T, E, Q: ?Sized, M, P> Call<'a, G, Result<T, E>, Q, M, P> {
+    /// [`share_if(Result::is_ok)`](Self::share_if): an error stays with the caller whose work it was.
+    pub fn share_ok(self) -> Call<'a, G, Result<T, E>, Q, M, fn(&Result<T, E>) -> bool> {
+        self.share_if(Result::is_ok)
+    }
+}
+
+impl<G, V, Q: ?Sized, M, P> fmt::Debug for Call<'_, G, V, Q, M, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Options { wait_timeout, max_attempts, on_abandon, share_if: _ } = &self.options;
         f.debug_struct("Call")
@@ -53,7 +97,7 @@ pub(crate) struct Defaults<V> {
     pub(crate) wait_timeout: Option<Duration>,
     pub(crate) max_attempts: u32,
     pub(crate) on_abandon: OnAbandon,
-    pub(crate) share_if: Option<Box<SharePredicate<V>>>,
+    pub(crate) share_if: Option<Arc<SharePredicate<V>>>,
 }
 
 pub(crate) type SharePredicate<V> = dyn Fn(&V) -> bool + Send + Sync;
@@ -68,6 +112,13 @@ impl<V> Defaults<V> {
         self.share_if.as_ref().is_none_or(|share_if| share_if(value))
     }
 
+    /// For work that outlives the call.
+    pub(crate) fn owned_options(&self) -> Options<impl FnOnce(&V) -> bool + Send + use<V>> {
+        let share_if = self.share_if.clone();
+        let share_if = move |value: &V| share_if.is_none_or(|share_if| share_if(value));
+        self.options().map_share_if(|_| share_if)
+    }
+
     #[inline]
     pub(crate) fn options(&self) -> Options<impl FnOnce(&V) -> bool> {
         Options {
@@ -80,9 +131,9 @@ impl<V> Defaults<V> {
 }
 
 impl<P> Options<P> {
-    pub(crate) fn with_share_if<F>(self, share_if: F) -> Options<F> {
-        let Self { wait_timeout, max_attempts, on_abandon, share_if: _ } = self;
-        Options { wait_timeout, max_attempts, on_abandon, share_if }
+    pub(crate) fn map_share_if<F>(self, f: impl FnOnce(P) -> F) -> Options<F> {
+        let Self { wait_timeout, max_attempts, on_abandon, share_if } = self;
+        Options { wait_timeout, max_attempts, on_abandon, share_if: f(share_if) }
     }
 }
 

@@ -29,3 +29,13 @@ impl fmt::Display for CallError {
 }
 
 impl core::error::Error for CallError {}
+
+#[cfg(feature = "std")]
+impl CallError {
+    /// What callers that have no `Result` do with it.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn refuse(self) -> ! {
+        panic!("oneflight: cannot wait for the flight: {self}")
+    }
+}

@@ -140,11 +140,7 @@ impl Flight {
     /// A newcomer: waits for a leader that is there, takes over from one that is not.
     pub(crate) fn join(&mut self, on_abandon: OnAbandon) -> Join {
         match self.state {
-            State::Led => {
-                self.waiters += 1;
-                self.failing += u32::from(on_abandon == OnAbandon::Fail);
-                Join::Wait(Seat { on_abandon, attempt: self.attempts })
-            }
+            State::Led => Join::Wait(self.seat(on_abandon)),
             State::Vacant => Join::Lead { attempt: self.lead() },
             State::Landed | State::Gone => Join::Refused,
         }
@@ -176,6 +172,26 @@ impl Flight {
             self.state = State::Vacant;
             if self.failing == 0 { Abandon::WakeOne } else { Abandon::WakeAll }
         }
+    }
+
+    /// The leader gives up its attempt and waits like the others, among whom it may be the one that takes over. No one takes
+    /// over from the `last` attempt.
+    pub(crate) fn step_down(&mut self, on_abandon: OnAbandon, last: bool) -> (Seat, Abandon) {
+        let seat = self.seat(on_abandon);
+        (seat, self.abandon(last))
+    }
+
+    /// The leader leaves, and a waiter goes on with the same work: no new attempt.
+    pub(crate) fn hand_over(&mut self, heir: Seat) {
+        debug_assert_eq!(self.state, State::Led, "only a leader has something to hand over");
+        self.unseat(heir);
+    }
+
+    /// A waiter goes on with the same work in place of the leader, which gets a seat among the waiters.
+    pub(crate) fn change_leader(&mut self, heir: Seat, on_abandon: OnAbandon) -> Seat {
+        let seat = self.seat(on_abandon);
+        self.hand_over(heir);
+        seat
     }
 
     /// What a waiter finds. A waiter that does not take over answers for the attempt that it joined, so that its answer
@@ -227,6 +243,12 @@ impl Flight {
         self.state = State::Led;
         self.attempts = self.attempts.saturating_add(1);
         self.attempts
+    }
+
+    fn seat(&mut self, on_abandon: OnAbandon) -> Seat {
+        self.waiters += 1;
+        self.failing += u32::from(on_abandon == OnAbandon::Fail);
+        Seat { on_abandon, attempt: self.attempts }
     }
 
     fn unseat(&mut self, seat: Seat) {

@@ -95,12 +95,16 @@ extern crate alloc;
 extern crate std;
 
 #[cfg(feature = "std")]
+mod async_group;
+#[cfg(feature = "std")]
 mod call;
 #[cfg(all(feature = "deadlock-detection", not(loom)))]
 mod deadlock;
 mod error;
 #[cfg(feature = "std")]
 mod flight;
+#[cfg(feature = "std")]
+mod group;
 mod outcome;
 #[cfg(feature = "std")]
 mod primitive;
@@ -110,13 +114,17 @@ mod sync_group;
 mod table;
 
 #[cfg(feature = "std")]
+pub use async_group::AsyncGroup;
+#[cfg(feature = "std")]
 pub use call::{Call, OnAbandon};
 pub use error::CallError;
+#[cfg(feature = "std")]
+pub use group::Lead;
 #[cfg(feature = "std")]
 pub use hashbrown::{DefaultHashBuilder, Equivalent};
 pub use outcome::{FlightInfo, Outcome, Role, Stats};
 #[cfg(feature = "std")]
-pub use sync_group::{Lead, SyncGroup, SyncGroupBuilder};
+pub use sync_group::{SyncGroup, SyncGroupBuilder};
 
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../README.md")]

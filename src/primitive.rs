@@ -6,8 +6,11 @@
 #[cfg(all(loom, not(feature = "loom")))]
 compile_error!("`--cfg loom` needs oneflight's feature `loom` as well: its locks must be loom's too");
 
+use alloc::boxed::Box;
+use core::any::Any;
 use core::num::NonZeroU32;
 use core::sync::atomic::{AtomicU32, Ordering};
+use core::task::Waker;
 use core::time::Duration;
 use std::time::Instant;
 
@@ -226,6 +229,29 @@ impl AgeClock {
 
     pub(crate) fn duration_of(&self, ticks: u32) -> Duration {
         Duration::from_nanos(self.nanos_per_tick.saturating_mul(u64::from(ticks)))
+    }
+}
+
+/// Calls `f`, and stops a panic in it where there is a way to.
+pub(crate) fn catch_panic<R>(f: impl FnOnce() -> R) -> Result<R, Box<dyn Any + Send>> {
+    std::panic::catch_unwind(core::panic::AssertUnwindSafe(f))
+}
+
+/// Goes on with a panic that was caught.
+pub(crate) fn resume_panic(payload: Box<dyn Any + Send>) -> ! {
+    std::panic::resume_unwind(payload)
+}
+
+/// Wakes every one of `wakers`, whatever panics: the first panic goes on after the last of them is awake, unless the thread
+/// is already panicking.
+pub(crate) fn wake_all(wakers: impl Iterator<Item = Waker>) {
+    let mut first_panic = None;
+    for waker in wakers {
+        let woken = catch_panic(|| waker.wake());
+        first_panic = first_panic.or(woken.err());
+    }
+    if let Some(payload) = first_panic.filter(|_| !std::thread::panicking()) {
+        std::panic::resume_unwind(payload);
     }
 }
 

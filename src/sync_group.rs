@@ -2,27 +2,16 @@
 
 mod builder;
 mod calls;
-mod follow;
-mod lead;
-mod slot;
 
 pub use builder::SyncGroupBuilder;
-pub use lead::Lead;
 
-use crate::call::{Defaults, OnAbandon, Options};
-use crate::error::CallError;
-use crate::flight::Join;
-use crate::outcome::{FlightInfo, Outcome, Role, Stats};
-use crate::primitive::{AgeClock, Arc, ThreadNumber};
-use crate::table::{self, Found, Table};
+use crate::group::{Group, info_of};
+use crate::outcome::{FlightInfo, Stats};
 use alloc::vec::Vec;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::panic::{RefUnwindSafe, UnwindSafe};
-use follow::{Followed, Following};
 use hashbrown::{DefaultHashBuilder, Equivalent};
-use lead::Leading;
-use slot::{Slot, own};
 
 /// Coalesces the calls of threads: of those that ask for a key at the same time, the first one runs the work, and the
 /// others sleep until they share its value.
@@ -57,17 +46,7 @@ use slot::{Slot, own};
 /// let user = group.do_call("user:1001", || db.fetch(1001));
 /// ```
 pub struct SyncGroup<K, V, S = DefaultHashBuilder> {
-    table: Table<K, Arc<Slot<V>>, S>,
-    defaults: Defaults<V>,
-}
-
-type Entry<K, V> = table::Entry<K, Arc<Slot<V>>>;
-
-/// What came of entering the table.
-enum Entered<'g, K, V, S> {
-    Lead(Leading<'g, K, V, S>),
-    Wait(Following<V>),
-    Reentrant,
+    group: Group<K, V, S>,
 }
 
 impl<K, V> SyncGroup<K, V> {
@@ -126,14 +105,7 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.table.peek(key, |entry, counts| {
-            let found = entry.is_some();
-            if let Some(entry) = entry {
-                entry.admission.forget();
-                counts.forgets += 1;
-            }
-            found
-        })
+        self.group.forget(key)
     }
 
     /// Detaches the flight of `key` if nobody shares it. Returns `true` if nobody does, which includes that there is no
@@ -162,15 +134,7 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.table.peek(key, |entry, counts| {
-            let Some(entry) = entry else { return true };
-            let unshared = waiters_of(entry) == 0;
-            if unshared {
-                entry.admission.forget();
-                counts.forgets += 1;
-            }
-            unshared
-        })
+        self.group.forget_unshared(key)
     }
 
     /// How many callers wait for the flight of `key` that newcomers would join. Zero if there is none.
@@ -190,7 +154,7 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.table.peek(key, |entry, _| entry.map_or(0, |entry| waiters_of(entry)))
+        self.group.waiters(key)
     }
 
     /// The flight of `key` that newcomers would join, as it is now. `None` if there is none.
@@ -212,76 +176,7 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let clock = self.table.clock();
-        self.table.peek(key, |entry, _| entry.map(|entry| info_of(entry, clock)))
-    }
-
-    /// Every call goes through here: enters the table, then leads or follows. Gives the work back if it was not run.
-    #[inline]
-    fn execute<Q, F, M, P>(
-        &self,
-        key: &Q,
-        make_key: M,
-        work: F,
-        options: Options<P>,
-    ) -> Result<Outcome<V>, (CallError, F)>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        V: Clone,
-        F: FnOnce() -> V,
-        M: FnOnce() -> K,
-        P: FnOnce(&V) -> bool,
-    {
-        let leading = match self.enter(key, make_key, options.on_abandon, options.max_attempts) {
-            Entered::Lead(leading) => leading,
-            Entered::Reentrant => return Err((CallError::Reentrant, work)),
-            Entered::Wait(following) => {
-                let id = following.id;
-                match self.follow(following, options.wait_timeout) {
-                    Followed::Value(value) => {
-                        return Ok(Outcome { value: own(value), role: Role::Followed, shared: true });
-                    }
-                    Followed::Lead { attempt } => Leading::new(self, id, attempt, options.max_attempts),
-                    Followed::Failed(error) => return Err((error, work)),
-                }
-            }
-        };
-        Ok(leading.run(work, options.share_if))
-    }
-
-    #[inline]
-    fn enter<Q, M>(&self, key: &Q, make_key: M, on_abandon: OnAbandon, max_attempts: u32) -> Entered<'_, K, V, S>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        M: FnOnce() -> K,
-    {
-        let me = ThreadNumber::current();
-        let found = self.table.join_or_lead(self.table.hash(key), key, make_key, me, |entry, counts| {
-            if me.is_some() && entry.leader == me {
-                return None;
-            }
-            let join = slot_of(entry).step(|flight| flight.join(on_abandon));
-            match join {
-                Join::Wait(_) => counts.joins += 1,
-                Join::Lead { .. } => {
-                    counts.take_overs += 1;
-                    self.note_leader(entry, me);
-                }
-                Join::Refused => {}
-            }
-            Some((join, Arc::clone(slot_of(entry))))
-        });
-        match found {
-            Found::Led(id) => Entered::Lead(Leading::new(self, id, 1, max_attempts)),
-            Found::Joined(_, None) => Entered::Reentrant,
-            Found::Joined(id, Some((Join::Wait(seat), slot))) => Entered::Wait(Following { id, slot, seat }),
-            Found::Joined(id, Some((Join::Lead { attempt }, _))) => {
-                Entered::Lead(Leading::new(self, id, attempt, max_attempts))
-            }
-            Found::Joined(_, Some((Join::Refused, _))) => {
-                unreachable!("a flight leaves the table in the critical section in which it ends")
-            }
-        }
+        self.group.flight_info(key)
     }
 }
 
@@ -299,7 +194,7 @@ impl<K, V, S> SyncGroup<K, V, S> {
     /// ```
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.table.len()
+        self.group.table.len()
     }
 
     /// All flights that are on, forgotten ones included, in no order; each shard as of one moment.
@@ -319,9 +214,9 @@ impl<K, V, S> SyncGroup<K, V, S> {
     /// ```
     #[must_use]
     pub fn snapshot(&self) -> Vec<FlightInfo> {
-        let clock = self.table.clock();
-        let mut flights = Vec::with_capacity(self.table.len());
-        self.table.for_each_shard(|entries| flights.extend(entries.iter().map(|entry| info_of(entry, clock))));
+        let clock = self.group.table.clock();
+        let mut flights = Vec::with_capacity(self.group.table.len());
+        self.group.table.for_each_shard(|entries| flights.extend(entries.iter().map(|entry| info_of(entry, clock))));
         flights
     }
 
@@ -338,29 +233,8 @@ impl<K, V, S> SyncGroup<K, V, S> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        self.table.for_each_shard(|entries| stats.add(&entries.counts));
+        self.group.table.for_each_shard(|entries| stats.add(&entries.counts));
         stats
-    }
-}
-
-/// The slot of a flight, made now if nobody has joined before.
-fn slot_of<K, V>(entry: &mut Entry<K, V>) -> &Arc<Slot<V>> {
-    let leader = entry.leader;
-    entry.shared.get_or_insert_with(|| Arc::new(Slot::new(leader)))
-}
-
-fn waiters_of<K, V>(entry: &Entry<K, V>) -> usize {
-    entry.shared.as_ref().map_or(0, |slot| slot.step(|flight| flight.waiters()) as usize)
-}
-
-fn info_of<K, V>(entry: &Entry<K, V>, clock: Option<&AgeClock>) -> FlightInfo {
-    let (waiters, attempts) =
-        entry.shared.as_ref().map_or((0, 1), |slot| slot.step(|flight| (flight.waiters(), flight.attempts())));
-    FlightInfo {
-        waiters: waiters as usize,
-        attempts,
-        forgotten: entry.admission.is_forgotten(),
-        age: clock.and_then(|clock| entry.admission.age(clock.now()).map(|ticks| clock.duration_of(ticks))),
     }
 }
 

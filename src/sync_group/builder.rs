@@ -2,9 +2,10 @@
 
 use super::SyncGroup;
 use crate::call::{Defaults, OnAbandon, SharePredicate, checked_attempts};
+use crate::group::Group;
 use crate::primitive::AgeClock;
 use crate::table::Table;
-use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::fmt;
 use core::hash::BuildHasher;
 use core::marker::PhantomData;
@@ -123,7 +124,7 @@ impl<K, V, S> SyncGroupBuilder<K, V, S> {
 
     /// The default of [`Call::share_if`](crate::Call::share_if).
     pub fn share_if(mut self, share_if: impl Fn(&V) -> bool + Send + Sync + 'static) -> Self {
-        let share_if: Box<SharePredicate<V>> = Box::new(share_if);
+        let share_if: Arc<SharePredicate<V>> = Arc::new(share_if);
         self.defaults.share_if = Some(share_if);
         self
     }
@@ -131,7 +132,7 @@ impl<K, V, S> SyncGroupBuilder<K, V, S> {
     /// The group.
     pub fn build(self) -> SyncGroup<K, V, S> {
         let clock = self.max_flight_age.map(AgeClock::new);
-        SyncGroup { table: Table::new(self.shards, self.hasher, clock), defaults: self.defaults }
+        SyncGroup { group: Group { table: Table::new(self.shards, self.hasher, clock), defaults: self.defaults } }
     }
 }
 

@@ -1,14 +1,14 @@
 //! The ways to call a `SyncGroup`.
 
 use super::SyncGroup;
-use super::lead::{Lead, Leading};
-use crate::call::{Call, OnAbandon, Options, checked_attempts};
+use crate::call::Call;
 use crate::error::CallError;
+use crate::group::Lead;
 use crate::outcome::Outcome;
-use crate::table::Found;
 use alloc::borrow::ToOwned;
 use alloc::sync::Arc;
 use core::hash::{BuildHasher, Hash};
+use core::marker::PhantomData;
 use core::time::Duration;
 use hashbrown::Equivalent;
 
@@ -45,15 +45,7 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
         V: Clone,
     {
-        let mut work = work;
-        loop {
-            let options = Options { wait_timeout: None, ..self.defaults.options() };
-            match self.execute(key, || key.to_owned(), work, options) {
-                Ok(outcome) => return outcome.value,
-                Err((CallError::Abandoned, unused)) => work = unused,
-                Err((error, _)) => refuse(error),
-            }
-        }
+        self.group.do_call(key, work)
     }
 
     /// Like [`do_call`](Self::do_call), but waits for others at most for `timeout`. The time limit never interrupts this
@@ -116,7 +108,7 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
     pub fn call<'a, Q>(
         &'a self,
         key: &'a Q,
-    ) -> Call<'a, Self, Q, impl FnOnce() -> K + use<'a, K, V, S, Q>, impl FnOnce(&V) -> bool + use<'a, K, V, S, Q>>
+    ) -> Call<'a, Self, V, Q, impl FnOnce() -> K + use<'a, K, V, S, Q>, impl FnOnce(&V) -> bool + use<'a, K, V, S, Q>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
     {
@@ -144,12 +136,12 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
         &'a self,
         key: &'a Q,
         make_key: M,
-    ) -> Call<'a, Self, Q, M, impl FnOnce(&V) -> bool + use<'a, K, V, S, Q, M>>
+    ) -> Call<'a, Self, V, Q, M, impl FnOnce(&V) -> bool + use<'a, K, V, S, Q, M>>
     where
         Q: Hash + Equivalent<K> + ?Sized,
         M: FnOnce() -> K,
     {
-        Call { group: self, key, make_key, options: self.defaults.options() }
+        Call { group: self, key, make_key, options: self.group.defaults.options(), value: PhantomData }
     }
 
     /// The lead of `key` as a guard, if no flight is on that somebody leads. Never waits.
@@ -194,18 +186,7 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        // A guard belongs to no thread, so nobody is noted as the leader.
-        let found = self.table.join_or_lead(self.table.hash(key), key, make_key, None, |entry, counts| {
-            // Without a slot the flight is led by somebody, alone.
-            let attempt = entry.shared.as_ref()?.step(|flight| flight.try_lead())?;
-            counts.take_overs += 1;
-            Some(attempt)
-        });
-        let (id, attempt) = match found {
-            Found::Led(id) => (id, 1),
-            Found::Joined(id, attempt) => (id, attempt?),
-        };
-        Some(Lead::new(Leading::new(self, id, attempt, self.defaults.max_attempts)))
+        self.group.try_lead_with(key, make_key)
     }
 }
 
@@ -250,7 +231,7 @@ impl<K, T, E, S: BuildHasher> SyncGroup<K, Result<T, Arc<E>>, S> {
     }
 }
 
-impl<'a, K, V, S, Q, M, P> Call<'a, SyncGroup<K, V, S>, Q, M, P>
+impl<K, V, S, Q, M, P> Call<'_, SyncGroup<K, V, S>, V, Q, M, P>
 where
     S: BuildHasher,
     Q: Hash + Equivalent<K> + ?Sized,
@@ -262,40 +243,6 @@ where
     pub fn wait_timeout(mut self, timeout: Duration) -> Self {
         self.options.wait_timeout = Some(timeout);
         self
-    }
-
-    /// How many leaders the flight may have, the first one included, counted when this caller's work ends without a value
-    /// for the others. Past it nobody takes over: followers get the last value, whatever `share_if` says of it, or
-    /// [`CallError::Abandoned`] if there is none. Default: no limit.
-    ///
-    /// # Panics
-    ///
-    /// If `max` is zero.
-    #[track_caller]
-    pub fn max_attempts(mut self, max: u32) -> Self {
-        self.options.max_attempts = checked_attempts(max);
-        self
-    }
-
-    /// What this caller does when a leader that it waits for leaves without a value. Default: [`OnAbandon::TakeOver`].
-    pub fn on_abandon(mut self, on_abandon: OnAbandon) -> Self {
-        self.options.on_abandon = on_abandon;
-        self
-    }
-
-    /// Shares the value of this caller's work only if `share_if` approves of it. A value that it does not approve of stays
-    /// with this caller, and the flight is abandoned: a follower takes over. Default: every value is shared.
-    ///
-    /// Called outside all locks, once at most, and only if somebody may be there to share with. If it panics, the flight is
-    /// abandoned and the panic reaches this caller.
-    ///
-    /// Without [`max_attempts`](Self::max_attempts) followers whose work fails in the same way run one after another.
-    pub fn share_if<F>(self, share_if: F) -> Call<'a, SyncGroup<K, V, S>, Q, M, F>
-    where
-        F: FnOnce(&V) -> bool,
-    {
-        let Self { group, key, make_key, options } = self;
-        Call { group, key, make_key, options: options.with_share_if(share_if) }
     }
 
     /// Runs `work`, or waits for the flight that is on and shares its value.
@@ -335,26 +282,7 @@ where
     where
         V: Clone,
     {
-        let Self { group, key, make_key, options } = self;
-        group.execute(key, make_key, work, options).map_err(|(error, _)| error)
+        let Self { group, key, make_key, options, value: _ } = self;
+        group.group.execute(key, make_key, work, options).map_err(|(error, _)| error)
     }
-}
-
-impl<'a, K, T, E, S, Q, M, P> Call<'a, SyncGroup<K, Result<T, E>, S>, Q, M, P>
-where
-    S: BuildHasher,
-    Q: Hash + Equivalent<K> + ?Sized,
-    M: FnOnce() -> K,
-    P: FnOnce(&Result<T, E>) -> bool,
-{
-    /// [`share_if(Result::is_ok)`](Self::share_if): an error stays with the caller whose work it was.
-    pub fn share_ok(self) -> Call<'a, SyncGroup<K, Result<T, E>, S>, Q, M, fn(&Result<T, E>) -> bool> {
-        self.share_if(Result::is_ok)
-    }
-}
-
-#[cold]
-#[track_caller]
-fn refuse(error: CallError) -> ! {
-    panic!("oneflight: cannot wait for the flight: {error}")
 }

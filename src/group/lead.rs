@@ -1,17 +1,16 @@
 //! Leading a flight: from the start of the work to its landing, or to its abandonment when the leader is dropped.
 
-use super::slot::{RELAY, own};
-use super::{Entry, SyncGroup};
-use crate::flight::Abandon;
+use super::slot::own;
+use super::{Group, note_leader, slot_of};
 use crate::outcome::{Outcome, Role};
-use crate::primitive::Arc;
+use crate::primitive::{Arc, ThreadNumber};
 use crate::table::{FlightId, Verdict};
 use core::fmt;
 use core::mem::ManuallyDrop;
 
 /// The lead of a flight. Dropping it abandons the flight: that one path serves panics, early returns and guards.
 pub(crate) struct Leading<'g, K, V, S> {
-    group: &'g SyncGroup<K, V, S>,
+    group: &'g Group<K, V, S>,
     id: FlightId,
     attempt: u32,
     max_attempts: u32,
@@ -19,8 +18,23 @@ pub(crate) struct Leading<'g, K, V, S> {
 
 impl<'g, K, V, S> Leading<'g, K, V, S> {
     #[inline]
-    pub(crate) fn new(group: &'g SyncGroup<K, V, S>, id: FlightId, attempt: u32, max_attempts: u32) -> Self {
+    pub(crate) fn new(group: &'g Group<K, V, S>, id: FlightId, attempt: u32, max_attempts: u32) -> Self {
         Self { group, id, attempt, max_attempts }
+    }
+
+    /// The number of its attempt, and how many it allows.
+    pub(crate) fn attempts(&self) -> (u32, u32) {
+        (self.attempt, self.max_attempts)
+    }
+
+    /// Its flight, whose lead the caller goes on with in another form.
+    pub(crate) fn into_id(self) -> FlightId {
+        ManuallyDrop::new(self).id
+    }
+
+    /// Writes down which thread runs the work from now on, if any.
+    pub(crate) fn note_thread(&self, thread: Option<ThreadNumber>) {
+        let _ = self.group.table.update(self.id, |entry, _| (Verdict::Keep, note_leader(entry, thread)));
     }
 
     /// Runs the work outside all locks and lands with its value. A panic in it abandons the flight and goes on up.
@@ -65,16 +79,15 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
         let kept = Arc::clone(&value);
         // State and entry change under the table's lock together, so no newcomer finds the one without the other.
         let landed = this.group.table.update(this.id, |entry, _| {
-            this.group.note_leader(entry, None);
-            let slot = Arc::clone(super::slot_of(entry));
-            (Verdict::Remove, (slot.land(value), slot))
+            note_leader(entry, None);
+            let slot = Arc::clone(slot_of(entry));
+            let landed = slot.with(|shared| shared.land(value));
+            (Verdict::Remove, (landed, slot))
         });
-        let ((unshared, slot), entry) = landed.expect("a flight that is led is in the table");
+        let (((unshared, wake), slot), entry) = landed.expect("a flight that is led is in the table");
         let shared = unshared.is_none();
-        if shared {
-            // Partner of the look in `SyncGroup::follow`, which comes after its `listen`.
-            slot.queue.notify(RELAY);
-        }
+        // Partner of the look in `Group::follow`, which comes after its `listen`.
+        slot.wake(wake);
         drop(unshared);
         drop(entry);
         (own(kept), shared)
@@ -90,36 +103,33 @@ impl<K, V, S> Drop for Leading<'_, K, V, S> {
         let last = self.is_last_attempt();
         let left = self.group.table.update(self.id, |entry, counts| {
             counts.abandons += 1;
-            self.group.note_leader(entry, None);
+            note_leader(entry, None);
             let Some(slot) = &entry.shared else { return (Verdict::Remove, None) };
-            let abandon = slot.step(|flight| flight.abandon(last));
-            let verdict = match abandon {
-                Abandon::Remove | Abandon::RemoveAndWakeAll => Verdict::Remove,
-                Abandon::WakeOne | Abandon::WakeAll => Verdict::Keep,
-            };
-            (verdict, Some((Arc::clone(slot), abandon)))
+            let (remove, wake) = slot.with(|shared| shared.abandon(last));
+            let verdict = if remove { Verdict::Remove } else { Verdict::Keep };
+            (verdict, Some((Arc::clone(slot), wake)))
         });
-        if let Some((Some((slot, abandon)), entry)) = left {
-            slot.wake_abandoned(&abandon);
+        if let Some((Some((slot, wake)), entry)) = left {
+            slot.wake(wake);
             drop(entry);
         }
     }
 }
 
-/// The lead of a flight as a guard, for work that is no closure: made by [`SyncGroup::try_lead`].
+/// The lead of a flight as a guard, for work that is no closure: made by [`SyncGroup::try_lead`](crate::SyncGroup::try_lead).
 ///
 /// [`land`](Self::land) ends the flight with a value. Dropping the guard, also while unwinding, abandons the flight: a
 /// follower takes over with its own closure. The guard belongs to no thread and may be sent to another; a call of its
 /// own key by whoever holds it is not reported as re-entrant but waits.
 ///
-/// Leaking a guard (`mem::forget`) keeps its flight on for ever; [`SyncGroup::forget`] frees the key.
+/// Leaking a guard (`mem::forget`) keeps its flight on for ever; [`SyncGroup::forget`](crate::SyncGroup::forget) frees the key.
 #[must_use = "dropping the lead abandons the flight"]
 pub struct Lead<'g, K, V, S> {
     leading: Leading<'g, K, V, S>,
 }
 
 impl<'g, K, V, S> Lead<'g, K, V, S> {
-    pub(super) fn new(leading: Leading<'g, K, V, S>) -> Self {
+    pub(crate) fn new(leading: Leading<'g, K, V, S>) -> Self {
         Self { leading }
     }
 
@@ -153,16 +163,5 @@ impl<'g, K, V, S> Lead<'g, K, V, S> {
 impl<K, V, S> fmt::Debug for Lead<'_, K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lead").field("attempt", &self.leading.attempt).finish_non_exhaustive()
-    }
-}
-
-impl<K, V, S> SyncGroup<K, V, S> {
-    /// Writes down who leads. The borrow of the entry is the witness that the table's lock is held.
-    pub(super) fn note_leader(&self, entry: &mut Entry<K, V>, leader: Option<crate::primitive::ThreadNumber>) {
-        entry.leader = leader;
-        #[cfg(all(feature = "deadlock-detection", not(loom)))]
-        if let Some(slot) = &entry.shared {
-            slot.leader.set(leader);
-        }
     }
 }

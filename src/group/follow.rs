@@ -1,9 +1,9 @@
 //! Following a flight: waiting for its value, taking over, giving up.
 
-use super::SyncGroup;
 use super::slot::{RELAY, Sight, Slot};
+use super::{Group, note_leader};
 use crate::error::CallError;
-use crate::flight::{Leave, Seat};
+use crate::flight::Seat;
 use crate::primitive::{Arc, ThreadNumber, spin_until};
 use crate::table::{FlightId, Verdict};
 use core::time::Duration;
@@ -13,14 +13,14 @@ use std::time::Instant;
 const MOST_SPINNERS: u32 = 2;
 
 /// A caller that has joined a flight.
-pub(super) struct Following<V> {
-    pub(super) id: FlightId,
-    pub(super) slot: Arc<Slot<V>>,
-    pub(super) seat: Seat,
+pub(crate) struct Following<V> {
+    pub(crate) id: FlightId,
+    pub(crate) slot: Arc<Slot<V>>,
+    pub(crate) seat: Seat,
 }
 
 /// How following ended.
-pub(super) enum Followed<V> {
+pub(crate) enum Followed<V> {
     Value(Arc<V>),
     /// The caller leads now and must run this attempt.
     Lead {
@@ -64,9 +64,9 @@ impl Deadline {
     }
 }
 
-impl<K, V, S> SyncGroup<K, V, S> {
+impl<K, V, S> Group<K, V, S> {
     #[cold]
-    pub(super) fn follow(&self, following: Following<V>, timeout: Option<Duration>) -> Followed<V> {
+    pub(crate) fn follow(&self, following: Following<V>, timeout: Option<Duration>) -> Followed<V> {
         let Following { slot, seat, .. } = &following;
         let deadline = Deadline::after(timeout);
         // Spinning pays while few wait; a crowd would only take the cores from the leader.
@@ -74,7 +74,7 @@ impl<K, V, S> SyncGroup<K, V, S> {
         loop {
             // Listen, look, wait, in this order: `Leading` changes the state before it notifies.
             let ticket = slot.queue.listen();
-            match slot.look(*seat) {
+            match slot.with(|shared| shared.look(*seat)) {
                 Sight::Value(value) => return relayed(slot, value),
                 Sight::Abandoned => return self.give_up(&following, CallError::Abandoned),
                 Sight::TakeOver => {
@@ -104,7 +104,7 @@ impl<K, V, S> SyncGroup<K, V, S> {
             let attempt = following.slot.step(|flight| flight.take_over(following.seat));
             if attempt.is_some() {
                 counts.take_overs += 1;
-                self.note_leader(entry, ThreadNumber::current());
+                note_leader(entry, ThreadNumber::current());
             }
             (Verdict::Keep, attempt)
         });
@@ -118,19 +118,18 @@ impl<K, V, S> SyncGroup<K, V, S> {
         let Following { id, slot, seat } = following;
         // The table's lock first: the last one to leave takes the entry away in the same critical section.
         let left = self.table.update(*id, |_, counts| {
-            let left = slot.give_up(*seat);
+            let left = slot.with(|shared| shared.give_up(*seat));
             counts.timeouts += u64::from(left.is_ok() && error == CallError::TimedOut);
-            let last = matches!(left, Ok(Leave::Remove));
+            let last = matches!(left, Ok((true, _)));
             (if last { Verdict::Remove } else { Verdict::Keep }, left)
         });
         let (left, entry) = match left {
             Some((left, entry)) => (left, entry),
-            None => (slot.give_up(*seat), None),
+            None => (slot.with(|shared| shared.give_up(*seat)), None),
         };
         match left {
             Err(value) => return relayed(slot, value),
-            Ok(Leave::WakeOne) => slot.queue.notify(1),
-            Ok(Leave::Remove | Leave::Nothing) => {}
+            Ok((_, wake)) => slot.wake(wake),
         }
         drop(entry);
         Followed::Failed(error)

@@ -1,0 +1,247 @@
+//! What both kinds of group are made of: the table of flights, and how callers lead them, follow them and leave them.
+
+#[cfg(feature = "std")]
+mod follow;
+mod lead;
+mod slot;
+mod tasks;
+
+#[cfg(feature = "std")]
+pub(crate) use follow::{Followed, Following};
+pub use lead::Lead;
+pub(crate) use lead::Leading;
+pub(crate) use slot::{Shared, Sight, Slot, Wake, flight_waker, own};
+pub(crate) use tasks::{Deposit, Drive, OwnedWork, Task, TaskId, Work};
+
+use crate::call::{Defaults, OnAbandon, Options};
+use crate::error::CallError;
+use crate::flight::Join;
+use crate::outcome::{FlightInfo, Outcome, Role};
+use crate::primitive::{AgeClock, Arc, ThreadNumber};
+use crate::table::{self, FlightId, Found, Table};
+use alloc::borrow::ToOwned;
+use core::hash::{BuildHasher, Hash};
+use hashbrown::Equivalent;
+
+/// A group, whatever its callers are.
+pub(crate) struct Group<K, V, S> {
+    pub(crate) table: Table<K, Arc<Slot<V>>, S>,
+    pub(crate) defaults: Defaults<V>,
+}
+
+pub(crate) type Entry<K, V> = table::Entry<K, Arc<Slot<V>>>;
+
+/// What came of entering the table.
+pub(crate) enum Entered<'g, K, V, S, W> {
+    Lead(Leading<'g, K, V, S>),
+    /// The caller waits; what it is now is up to its kind.
+    Wait(FlightId, Arc<Slot<V>>, W),
+    Reentrant,
+}
+
+impl<K, V, S: BuildHasher> Group<K, V, S> {
+    /// A thread's call that ends with a value, or does not end. See [`SyncGroup::do_call`](crate::SyncGroup::do_call).
+    #[cfg(feature = "std")]
+    #[inline]
+    #[track_caller]
+    pub(crate) fn do_call<Q>(&self, key: &Q, work: impl FnOnce() -> V) -> V
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        V: Clone,
+    {
+        let mut work = work;
+        loop {
+            let options = Options { wait_timeout: None, ..self.defaults.options() };
+            match self.execute(key, || key.to_owned(), work, options) {
+                Ok(outcome) => return outcome.value,
+                Err((CallError::Abandoned, unused)) => work = unused,
+                Err((error, _)) => error.refuse(),
+            }
+        }
+    }
+
+    /// A thread's call, from entering the table to its end. Gives the work back if it was not run.
+    #[cfg(feature = "std")]
+    #[inline]
+    pub(crate) fn execute<Q, F, M, P>(
+        &self,
+        key: &Q,
+        make_key: M,
+        work: F,
+        options: Options<P>,
+    ) -> Result<Outcome<V>, (CallError, F)>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        V: Clone,
+        F: FnOnce() -> V,
+        M: FnOnce() -> K,
+        P: FnOnce(&V) -> bool,
+    {
+        let leading = match self.enter(key, make_key, options.on_abandon, options.max_attempts, |_, seat| seat) {
+            Entered::Lead(leading) => leading,
+            Entered::Reentrant => return Err((CallError::Reentrant, work)),
+            Entered::Wait(id, slot, seat) => match self.follow(Following { id, slot, seat }, options.wait_timeout) {
+                Followed::Value(value) => {
+                    return Ok(Outcome { value: own(value), role: Role::Followed, shared: true });
+                }
+                Followed::Lead { attempt } => Leading::new(self, id, attempt, options.max_attempts),
+                Followed::Failed(error) => return Err((error, work)),
+            },
+        };
+        Ok(leading.run(work, options.share_if))
+    }
+
+    /// Leads a new or a vacant flight of `key`, or gets a seat in one that is led; `wait` is called with it under the locks.
+    #[inline]
+    pub(crate) fn enter<Q, M, W>(
+        &self,
+        key: &Q,
+        make_key: M,
+        on_abandon: OnAbandon,
+        max_attempts: u32,
+        mut wait: impl FnMut(&mut Shared<V>, crate::flight::Seat) -> W,
+    ) -> Entered<'_, K, V, S, W>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        M: FnOnce() -> K,
+    {
+        enum Joined<W> {
+            Wait(W),
+            Lead { attempt: u32 },
+            Reentrant,
+        }
+        let me = ThreadNumber::current();
+        let found = self.table.join_or_lead(self.table.hash(key), key, make_key, me, |entry, counts| {
+            if me.is_some() && entry.leader == me {
+                return (Joined::Reentrant, None);
+            }
+            let slot = Arc::clone(slot_of(entry));
+            let joined = slot.with(|shared| {
+                if me.is_some() && shared.leader == me {
+                    return Joined::Reentrant;
+                }
+                match shared.flight.join(on_abandon) {
+                    Join::Wait(seat) => Joined::Wait(wait(shared, seat)),
+                    Join::Lead { attempt } => {
+                        shared.leader = me;
+                        Joined::Lead { attempt }
+                    }
+                    Join::Refused => unreachable!("a flight leaves the table in the critical section in which it ends"),
+                }
+            });
+            match joined {
+                Joined::Wait(_) => counts.joins += 1,
+                Joined::Lead { .. } => {
+                    counts.take_overs += 1;
+                    note_leader(entry, me);
+                }
+                Joined::Reentrant => {}
+            }
+            (joined, Some(slot))
+        });
+        match found {
+            Found::Led(id) => Entered::Lead(Leading::new(self, id, 1, max_attempts)),
+            Found::Joined(id, (Joined::Lead { attempt }, _)) => {
+                Entered::Lead(Leading::new(self, id, attempt, max_attempts))
+            }
+            Found::Joined(id, (Joined::Wait(waiter), Some(slot))) => Entered::Wait(id, slot, waiter),
+            Found::Joined(_, (Joined::Wait(_) | Joined::Reentrant, _)) => Entered::Reentrant,
+        }
+    }
+
+    /// See [`SyncGroup::try_lead_with`](crate::SyncGroup::try_lead_with).
+    pub(crate) fn try_lead_with<Q>(&self, key: &Q, make_key: impl FnOnce() -> K) -> Option<Lead<'_, K, V, S>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        // A guard belongs to no thread, so nobody is noted as the leader.
+        let found = self.table.join_or_lead(self.table.hash(key), key, make_key, None, |entry, counts| {
+            // Without a slot the flight is led by somebody, alone.
+            let attempt = entry.shared.as_ref()?.step(|flight| flight.try_lead())?;
+            counts.take_overs += 1;
+            Some(attempt)
+        });
+        let (id, attempt) = match found {
+            Found::Led(id) => (id, 1),
+            Found::Joined(id, attempt) => (id, attempt?),
+        };
+        Some(Lead::new(Leading::new(self, id, attempt, self.defaults.max_attempts)))
+    }
+
+    /// See [`SyncGroup::forget`](crate::SyncGroup::forget).
+    pub(crate) fn forget<Q>(&self, key: &Q) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.table.peek(key, |entry, counts| {
+            let found = entry.is_some();
+            if let Some(entry) = entry {
+                entry.admission.forget();
+                counts.forgets += 1;
+            }
+            found
+        })
+    }
+
+    /// See [`SyncGroup::forget_unshared`](crate::SyncGroup::forget_unshared).
+    pub(crate) fn forget_unshared<Q>(&self, key: &Q) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.table.peek(key, |entry, counts| {
+            let Some(entry) = entry else { return true };
+            let unshared = waiters_of(entry) == 0;
+            if unshared {
+                entry.admission.forget();
+                counts.forgets += 1;
+            }
+            unshared
+        })
+    }
+
+    pub(crate) fn waiters<Q>(&self, key: &Q) -> usize
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.table.peek(key, |entry, _| entry.map_or(0, |entry| waiters_of(entry)))
+    }
+
+    pub(crate) fn flight_info<Q>(&self, key: &Q) -> Option<FlightInfo>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let clock = self.table.clock();
+        self.table.peek(key, |entry, _| entry.map(|entry| info_of(entry, clock)))
+    }
+}
+
+/// Writes down which thread runs the work. The borrow of the entry is the witness that the table's lock is held.
+pub(crate) fn note_leader<K, V>(entry: &mut Entry<K, V>, leader: Option<ThreadNumber>) {
+    entry.leader = leader;
+    if let Some(slot) = &entry.shared {
+        slot.with(|shared| shared.leader = leader);
+        #[cfg(all(feature = "deadlock-detection", not(loom)))]
+        slot.leader.set(leader);
+    }
+}
+
+/// The slot of a flight, made now if nobody has joined before.
+pub(crate) fn slot_of<K, V>(entry: &mut Entry<K, V>) -> &Arc<Slot<V>> {
+    let leader = entry.leader;
+    entry.shared.get_or_insert_with(|| Arc::new(Slot::new(leader)))
+}
+
+fn waiters_of<K, V>(entry: &Entry<K, V>) -> usize {
+    entry.shared.as_ref().map_or(0, |slot| slot.step(|flight| flight.waiters()) as usize)
+}
+
+pub(crate) fn info_of<K, V>(entry: &Entry<K, V>, clock: Option<&AgeClock>) -> FlightInfo {
+    let (waiters, attempts) =
+        entry.shared.as_ref().map_or((0, 1), |slot| slot.step(|flight| (flight.waiters(), flight.attempts())));
+    FlightInfo {
+        waiters: waiters as usize,
+        attempts,
+        forgotten: entry.admission.is_forgotten(),
+        age: clock.and_then(|clock| entry.admission.age(clock.now()).map(|ticks| clock.duration_of(ticks))),
+    }
+}

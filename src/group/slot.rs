@@ -1,0 +1,231 @@
+//! What a flight gets when it is joined for the first time.
+
+use super::tasks::{Tasks, Wakers};
+use crate::call::OnAbandon;
+use crate::flight::{Abandon, Collect, Flight, Land, Leave, Look, Seat};
+use crate::primitive::{Arc, Mutex, ThreadNumber, WaitQueue, wake_all};
+use core::task::Waker;
+
+#[cfg(all(feature = "deadlock-detection", not(loom)))]
+use crate::deadlock::LeaderCell;
+
+/// How many threads a thread wakes when a flight lands. Each of those wakes as many: the leader returns at once, and
+/// hundreds are awake as fast as if it had woken them all.
+pub(crate) const RELAY: u32 = 2;
+
+/// The shared part of a flight: its state, its value once it has landed, and those who wait for it.
+pub(crate) struct Slot<V> {
+    state: Mutex<Shared<V>>,
+    /// Where threads wait. Tasks leave their wakers in the state.
+    pub(crate) queue: WaitQueue,
+    #[cfg(all(feature = "deadlock-detection", not(loom)))]
+    pub(crate) leader: Arc<LeaderCell>,
+}
+
+/// What the flight's lock guards.
+pub(crate) struct Shared<V> {
+    pub(crate) flight: Flight,
+    /// Set once, by `land`; taken by the last one that collects.
+    value: Option<Arc<V>>,
+    /// The thread that runs the work at this moment, if it is known.
+    pub(crate) leader: Option<ThreadNumber>,
+    pub(crate) tasks: Tasks<V>,
+}
+
+/// What a waiter sees, with the value if there is one.
+pub(crate) enum Sight<V> {
+    Wait,
+    TakeOver,
+    Value(Arc<V>),
+    Abandoned,
+}
+
+/// Whom to wake once all locks are released.
+#[must_use = "whoever is in here sleeps until it is woken"]
+#[derive(Debug, Default)]
+pub(crate) struct Wake {
+    tasks: Wakers,
+    threads: Threads,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Threads {
+    #[default]
+    None,
+    One,
+    /// The first ones, which wake the others.
+    Relay,
+    All,
+}
+
+impl Wake {
+    pub(crate) fn tasks(tasks: Wakers) -> Self {
+        Self { tasks, threads: Threads::None }
+    }
+
+    /// These as well.
+    pub(crate) fn and(mut self, tasks: impl IntoIterator<Item = Waker>) -> Self {
+        self.tasks.extend(tasks);
+        self
+    }
+}
+
+impl<V> Slot<V> {
+    /// The slot of a flight that `leader` leads alone.
+    pub(crate) fn new(leader: Option<ThreadNumber>) -> Self {
+        let shared = Shared { flight: Flight::led(), value: None, leader, tasks: Tasks::new() };
+        Self {
+            state: Mutex::new(shared),
+            queue: WaitQueue::new(),
+            #[cfg(all(feature = "deadlock-detection", not(loom)))]
+            leader: Arc::new(LeaderCell::new(leader)),
+        }
+    }
+
+    /// Changes or reads the flight under its lock.
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut Shared<V>) -> R) -> R {
+        self.state.with(f)
+    }
+
+    /// One step of the state machine, under the flight's lock.
+    pub(crate) fn step<R>(&self, f: impl FnOnce(&mut Flight) -> R) -> R {
+        self.state.with(|shared| f(&mut shared.flight))
+    }
+
+    /// The work can go on: wakes its driver, and a standby in case the driver is not polled.
+    fn work_wakes(&self) {
+        let wakers = self.state.with(|shared| shared.tasks.wake());
+        self.wake(Wake::tasks(wakers));
+    }
+
+    /// Wakes. No lock may be held: wakers are the user's code. If one panics, the others are woken all the same, and the
+    /// panic goes on after that.
+    pub(crate) fn wake(&self, wake: Wake) {
+        match wake.threads {
+            Threads::None => {}
+            Threads::One => self.queue.notify(1),
+            Threads::Relay => self.queue.notify(RELAY),
+            Threads::All => self.queue.notify(u32::MAX),
+        }
+        wake_all(wake.tasks.into_iter());
+    }
+}
+
+impl<V> Shared<V> {
+    /// Lands. Gives the value back if nobody is there to share it.
+    pub(crate) fn land(&mut self, value: Arc<V>) -> (Option<Arc<V>>, Wake) {
+        match self.flight.land() {
+            Land::Alone => (Some(value), Wake::default()),
+            Land::Publish => {
+                self.value = Some(value);
+                let threads = if self.threads() > 0 { Threads::Relay } else { Threads::None };
+                (None, Wake { tasks: self.tasks.take_all_wakers(), threads })
+            }
+        }
+    }
+
+    /// Abandons. Says whether the entry must go, and whom to wake.
+    pub(crate) fn abandon(&mut self, last: bool) -> (bool, Wake) {
+        let abandon = self.flight.abandon(last);
+        self.after_abandon(&abandon)
+    }
+
+    fn after_abandon(&mut self, abandon: &Abandon) -> (bool, Wake) {
+        match abandon {
+            Abandon::Remove => (true, Wake::default()),
+            Abandon::WakeOne => (false, self.tell_one()),
+            Abandon::WakeAll => (false, self.tell_all()),
+            Abandon::RemoveAndWakeAll => (true, self.tell_all()),
+        }
+    }
+
+    /// What a waiter finds; it has collected the value if it finds one, and a thread must then relay.
+    pub(crate) fn look(&mut self, seat: Seat) -> Sight<V> {
+        match self.flight.look(seat) {
+            Look::Wait => Sight::Wait,
+            Look::TakeOver => Sight::TakeOver,
+            Look::Abandoned => Sight::Abandoned,
+            Look::Collect => {
+                let value = match self.flight.collect(seat) {
+                    Collect::Share => self.value.clone(),
+                    Collect::Take => self.value.take(),
+                };
+                Sight::Value(value.expect("a flight that landed with waiters holds its value until the last collects"))
+            }
+        }
+    }
+
+    /// A waiter gives up: it leaves, unless it finds that the flight has landed. Says whether the entry must go, and whom to
+    /// wake.
+    pub(crate) fn give_up(&mut self, seat: Seat) -> Result<(bool, Wake), Arc<V>> {
+        match self.look(seat) {
+            Sight::Value(value) => Err(value),
+            Sight::Wait | Sight::TakeOver | Sight::Abandoned => Ok(self.leave(seat)),
+        }
+    }
+
+    /// The leader gives up its attempt, but stays. Its seat, whether the entry must go, and whom to wake.
+    pub(crate) fn step_down(&mut self, on_abandon: OnAbandon, last: bool) -> (Seat, (bool, Wake)) {
+        let (seat, abandon) = self.flight.step_down(on_abandon, last);
+        (seat, self.after_abandon(&abandon))
+    }
+
+    /// A waiter leaves without looking.
+    pub(crate) fn leave(&mut self, seat: Seat) -> (bool, Wake) {
+        match self.flight.leave(seat) {
+            Leave::Nothing => (false, Wake::default()),
+            Leave::WakeOne => (false, self.tell_one()),
+            Leave::Remove => (true, Wake::default()),
+        }
+    }
+
+    /// How many threads wait.
+    fn threads(&self) -> u32 {
+        self.flight.waiters() - self.tasks.waiting()
+    }
+
+    /// Tells a task, and a second one in case that one is not polled; and a thread, which always runs.
+    fn tell_one(&mut self) -> Wake {
+        let threads = if self.threads() > 0 { Threads::One } else { Threads::None };
+        Wake { tasks: self.tasks.take_two_wakers(), threads }
+    }
+
+    fn tell_all(&mut self) -> Wake {
+        let threads = if self.threads() > 0 { Threads::All } else { Threads::None };
+        Wake { tasks: self.tasks.take_all_wakers(), threads }
+    }
+}
+
+/// The value itself: moved out by the last one that holds it, cloned for the others. Outside all locks.
+pub(crate) fn own<V: Clone>(value: Arc<V>) -> V {
+    Arc::try_unwrap(value).unwrap_or_else(|value| (*value).clone())
+}
+
+/// The flight's own waker, which its work gets.
+#[cfg(not(loom))]
+pub(crate) fn flight_waker<V: Send + Sync + 'static>(slot: &Arc<Slot<V>>) -> Waker {
+    Waker::from(Arc::clone(slot))
+}
+
+/// The flight's own waker: wakers want alloc's `Arc`, flights loom's, so the one is wrapped in the other.
+#[cfg(loom)]
+pub(crate) fn flight_waker<V: Send + Sync + 'static>(slot: &Arc<Slot<V>>) -> Waker {
+    struct Wrapped<V>(Arc<Slot<V>>);
+    impl<V: Send + Sync + 'static> alloc::task::Wake for Wrapped<V> {
+        fn wake(self: alloc::sync::Arc<Self>) {
+            self.0.work_wakes();
+        }
+    }
+    Waker::from(alloc::sync::Arc::new(Wrapped(Arc::clone(slot))))
+}
+
+#[cfg(not(loom))]
+impl<V: Send + Sync + 'static> alloc::task::Wake for Slot<V> {
+    fn wake(self: Arc<Self>) {
+        self.work_wakes();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.work_wakes();
+    }
+}
