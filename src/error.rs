@@ -30,7 +30,7 @@ impl fmt::Display for CallError {
 
 impl core::error::Error for CallError {}
 
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", feature = "critical-section"))]
 impl CallError {
     /// What callers that have no `Result` do with it.
     #[cold]

@@ -1,25 +1,21 @@
 //! What both kinds of group are made of: the table of flights, and how callers lead them, follow them and leave them.
 
-#[cfg(feature = "std")]
-mod follow;
 mod lead;
 mod slot;
 mod tasks;
-
 #[cfg(feature = "std")]
-pub(crate) use follow::{Followed, Following};
+mod threads;
+
 pub use lead::Lead;
 pub(crate) use lead::Leading;
 pub(crate) use slot::{Shared, Sight, Slot, Wake, flight_waker, own};
 pub(crate) use tasks::{Deposit, Drive, OwnedWork, Task, TaskId, Work};
 
-use crate::call::{Defaults, OnAbandon, Options};
-use crate::error::CallError;
-use crate::flight::Join;
-use crate::outcome::{FlightInfo, Outcome, Role};
+use crate::call::{Defaults, OnAbandon};
+use crate::flight::{Join, Seat};
+use crate::outcome::FlightInfo;
 use crate::primitive::{AgeClock, Arc, ThreadNumber};
 use crate::table::{self, FlightId, Found, Table};
-use alloc::borrow::ToOwned;
 use core::hash::{BuildHasher, Hash};
 use hashbrown::Equivalent;
 
@@ -40,57 +36,6 @@ pub(crate) enum Entered<'g, K, V, S, W> {
 }
 
 impl<K, V, S: BuildHasher> Group<K, V, S> {
-    /// A thread's call that ends with a value, or does not end. See [`SyncGroup::do_call`](crate::SyncGroup::do_call).
-    #[cfg(feature = "std")]
-    #[inline]
-    #[track_caller]
-    pub(crate) fn do_call<Q>(&self, key: &Q, work: impl FnOnce() -> V) -> V
-    where
-        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
-        V: Clone,
-    {
-        let mut work = work;
-        loop {
-            let options = Options { wait_timeout: None, ..self.defaults.options() };
-            match self.execute(key, || key.to_owned(), work, options) {
-                Ok(outcome) => return outcome.value,
-                Err((CallError::Abandoned, unused)) => work = unused,
-                Err((error, _)) => error.refuse(),
-            }
-        }
-    }
-
-    /// A thread's call, from entering the table to its end. Gives the work back if it was not run.
-    #[cfg(feature = "std")]
-    #[inline]
-    pub(crate) fn execute<Q, F, M, P>(
-        &self,
-        key: &Q,
-        make_key: M,
-        work: F,
-        options: Options<P>,
-    ) -> Result<Outcome<V>, (CallError, F)>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        V: Clone,
-        F: FnOnce() -> V,
-        M: FnOnce() -> K,
-        P: FnOnce(&V) -> bool,
-    {
-        let leading = match self.enter(key, make_key, options.on_abandon, options.max_attempts, |_, seat| seat) {
-            Entered::Lead(leading) => leading,
-            Entered::Reentrant => return Err((CallError::Reentrant, work)),
-            Entered::Wait(id, slot, seat) => match self.follow(Following { id, slot, seat }, options.wait_timeout) {
-                Followed::Value(value) => {
-                    return Ok(Outcome { value: own(value), role: Role::Followed, shared: true });
-                }
-                Followed::Lead { attempt } => Leading::new(self, id, attempt, options.max_attempts),
-                Followed::Failed(error) => return Err((error, work)),
-            },
-        };
-        Ok(leading.run(work, options.share_if))
-    }
-
     /// Leads a new or a vacant flight of `key`, or gets a seat in one that is led; `wait` is called with it under the locks.
     #[inline]
     pub(crate) fn enter<Q, M, W>(
@@ -99,7 +44,7 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         make_key: M,
         on_abandon: OnAbandon,
         max_attempts: u32,
-        mut wait: impl FnMut(&mut Shared<V>, crate::flight::Seat) -> W,
+        mut wait: impl FnMut(&mut Shared<V>, Seat) -> W,
     ) -> Entered<'_, K, V, S, W>
     where
         Q: Hash + Equivalent<K> + ?Sized,

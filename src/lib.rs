@@ -94,33 +94,33 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", feature = "critical-section"))]
 mod async_group;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", feature = "critical-section"))]
 mod call;
 #[cfg(all(feature = "deadlock-detection", not(loom)))]
 mod deadlock;
 mod error;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", feature = "critical-section"))]
 mod flight;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", feature = "critical-section"))]
 mod group;
 mod outcome;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", feature = "critical-section"))]
 mod primitive;
 #[cfg(feature = "std")]
 mod sync_group;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", feature = "critical-section"))]
 mod table;
 
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", feature = "critical-section"))]
 pub use async_group::AsyncGroup;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", feature = "critical-section"))]
 pub use call::{Call, OnAbandon};
 pub use error::CallError;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", feature = "critical-section"))]
 pub use group::Lead;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", feature = "critical-section"))]
 pub use hashbrown::{DefaultHashBuilder, Equivalent};
 pub use outcome::{FlightInfo, Outcome, Role, Stats};
 #[cfg(feature = "std")]

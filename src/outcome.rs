@@ -45,7 +45,7 @@ pub struct Stats {
     pub forgets: u64,
 }
 
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", feature = "critical-section"))]
 impl Stats {
     pub(crate) fn add(&mut self, other: &Self) {
         let Self { flights, joins, take_overs, abandons, timeouts, forgets } = other;

@@ -37,16 +37,7 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
         let _ = self.group.table.update(self.id, |entry, _| (Verdict::Keep, note_leader(entry, thread)));
     }
 
-    /// Runs the work outside all locks and lands with its value. A panic in it abandons the flight and goes on up.
-    #[inline]
-    pub(crate) fn run(self, work: impl FnOnce() -> V, share_if: impl FnOnce(&V) -> bool) -> Outcome<V>
-    where
-        V: Clone,
-    {
-        let value = work();
-        self.finish(value, share_if)
-    }
-
+    /// Lands with the value of the work, or abandons the flight if the value is not to be shared.
     #[inline]
     pub(crate) fn finish(self, value: V, share_if: impl FnOnce(&V) -> bool) -> Outcome<V>
     where
@@ -86,7 +77,7 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
         });
         let (((unshared, wake), slot), entry) = landed.expect("a flight that is led is in the table");
         let shared = unshared.is_none();
-        // Partner of the look in `Group::follow`, which comes after its `listen`.
+        // Partner of the look in `Group::follow` (threads) and `Shared::visit` (tasks), which comes after its `listen`.
         slot.wake(wake);
         drop(unshared);
         drop(entry);

@@ -155,15 +155,6 @@ impl<V> Shared<V> {
         }
     }
 
-    /// A waiter gives up: it leaves, unless it finds that the flight has landed. Says whether the entry must go, and whom to
-    /// wake.
-    pub(crate) fn give_up(&mut self, seat: Seat) -> Result<(bool, Wake), Arc<V>> {
-        match self.look(seat) {
-            Sight::Value(value) => Err(value),
-            Sight::Wait | Sight::TakeOver | Sight::Abandoned => Ok(self.leave(seat)),
-        }
-    }
-
     /// The leader gives up its attempt, but stays. Its seat, whether the entry must go, and whom to wake.
     pub(crate) fn step_down(&mut self, on_abandon: OnAbandon, last: bool) -> (Seat, (bool, Wake)) {
         let (seat, abandon) = self.flight.step_down(on_abandon, last);

@@ -1,26 +1,31 @@
-//! Following a flight: waiting for its value, taking over, giving up.
+//! Threads as callers: leading, waiting for a value, taking over, giving up.
 
-use super::slot::{RELAY, Sight, Slot};
-use super::{Group, note_leader};
+use super::slot::{RELAY, Shared, Sight, Slot, Wake, own};
+use super::{Entered, Group, Leading, note_leader};
+use crate::call::Options;
 use crate::error::CallError;
 use crate::flight::Seat;
+use crate::outcome::{Outcome, Role};
 use crate::primitive::{Arc, ThreadNumber, spin_until};
 use crate::table::{FlightId, Verdict};
+use alloc::borrow::ToOwned;
+use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
+use hashbrown::Equivalent;
 use std::time::Instant;
 
 /// How many followers of a flight may spin before they sleep.
 const MOST_SPINNERS: u32 = 2;
 
 /// A caller that has joined a flight.
-pub(crate) struct Following<V> {
-    pub(crate) id: FlightId,
-    pub(crate) slot: Arc<Slot<V>>,
-    pub(crate) seat: Seat,
+struct Following<V> {
+    id: FlightId,
+    slot: Arc<Slot<V>>,
+    seat: Seat,
 }
 
 /// How following ended.
-pub(crate) enum Followed<V> {
+enum Followed<V> {
     Value(Arc<V>),
     /// The caller leads now and must run this attempt.
     Lead {
@@ -64,9 +69,62 @@ impl Deadline {
     }
 }
 
+impl<K, V, S: BuildHasher> Group<K, V, S> {
+    /// A thread's call that ends with a value, or does not end. See [`SyncGroup::do_call`](crate::SyncGroup::do_call).
+    #[inline]
+    #[track_caller]
+    pub(crate) fn do_call<Q>(&self, key: &Q, work: impl FnOnce() -> V) -> V
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        V: Clone,
+    {
+        let mut work = work;
+        loop {
+            let options = Options { wait_timeout: None, ..self.defaults.options() };
+            match self.execute(key, || key.to_owned(), work, options) {
+                Ok(outcome) => return outcome.value,
+                Err((CallError::Abandoned, unused)) => work = unused,
+                Err((error, _)) => error.refuse(),
+            }
+        }
+    }
+
+    /// A thread's call, from entering the table to its end. Gives the work back if it was not run.
+    #[inline]
+    pub(crate) fn execute<Q, F, M, P>(
+        &self,
+        key: &Q,
+        make_key: M,
+        work: F,
+        options: Options<P>,
+    ) -> Result<Outcome<V>, (CallError, F)>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        V: Clone,
+        F: FnOnce() -> V,
+        M: FnOnce() -> K,
+        P: FnOnce(&V) -> bool,
+    {
+        let leading = match self.enter(key, make_key, options.on_abandon, options.max_attempts, |_, seat| seat) {
+            Entered::Lead(leading) => leading,
+            Entered::Reentrant => return Err((CallError::Reentrant, work)),
+            Entered::Wait(id, slot, seat) => match self.follow(Following { id, slot, seat }, options.wait_timeout) {
+                Followed::Value(value) => {
+                    return Ok(Outcome { value: own(value), role: Role::Followed, shared: true });
+                }
+                Followed::Lead { attempt } => Leading::new(self, id, attempt, options.max_attempts),
+                Followed::Failed(error) => return Err((error, work)),
+            },
+        };
+        // A panic in the work drops the lead, which abandons the flight, and goes on up.
+        let value = work();
+        Ok(leading.finish(value, options.share_if))
+    }
+}
+
 impl<K, V, S> Group<K, V, S> {
     #[cold]
-    pub(crate) fn follow(&self, following: Following<V>, timeout: Option<Duration>) -> Followed<V> {
+    fn follow(&self, following: Following<V>, timeout: Option<Duration>) -> Followed<V> {
         let Following { slot, seat, .. } = &following;
         let deadline = Deadline::after(timeout);
         // Spinning pays while few wait; a crowd would only take the cores from the leader.
@@ -118,14 +176,14 @@ impl<K, V, S> Group<K, V, S> {
         let Following { id, slot, seat } = following;
         // The table's lock first: the last one to leave takes the entry away in the same critical section.
         let left = self.table.update(*id, |_, counts| {
-            let left = slot.with(|shared| shared.give_up(*seat));
+            let left = slot.with(|shared| give_up(shared, *seat));
             counts.timeouts += u64::from(left.is_ok() && error == CallError::TimedOut);
             let last = matches!(left, Ok((true, _)));
             (if last { Verdict::Remove } else { Verdict::Keep }, left)
         });
         let (left, entry) = match left {
             Some((left, entry)) => (left, entry),
-            None => (slot.with(|shared| shared.give_up(*seat)), None),
+            None => (slot.with(|shared| give_up(shared, *seat)), None),
         };
         match left {
             Err(value) => return relayed(slot, value),
@@ -140,4 +198,12 @@ impl<K, V, S> Group<K, V, S> {
 fn relayed<V>(slot: &Slot<V>, value: Arc<V>) -> Followed<V> {
     slot.queue.relay(RELAY);
     Followed::Value(value)
+}
+
+/// Leaves, unless the flight has landed. Says whether the entry must go, and whom to wake.
+fn give_up<V>(shared: &mut Shared<V>, seat: Seat) -> Result<(bool, Wake), Arc<V>> {
+    match shared.look(seat) {
+        Sight::Value(value) => Err(value),
+        Sight::Wait | Sight::TakeOver | Sight::Abandoned => Ok(shared.leave(seat)),
+    }
 }

@@ -1,0 +1,43 @@
+//! What stands in for threads and clocks where there are none.
+
+use core::time::Duration;
+
+/// Nobody sleeps here.
+#[derive(Debug)]
+pub(crate) struct WaitQueue;
+
+impl WaitQueue {
+    pub(crate) const fn new() -> Self {
+        Self
+    }
+
+    pub(crate) fn notify(&self, _count: u32) {}
+}
+
+/// Nobody can be told apart, so nothing is reported by thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ThreadNumber {}
+
+impl ThreadNumber {
+    pub(crate) const fn current() -> Option<Self> {
+        None
+    }
+}
+
+/// There is no clock, so no flight has an age.
+#[derive(Debug)]
+pub(crate) enum AgeClock {}
+
+impl AgeClock {
+    pub(crate) fn limit(&self) -> u32 {
+        match *self {}
+    }
+
+    pub(crate) fn now(&self) -> u32 {
+        match *self {}
+    }
+
+    pub(crate) fn duration_of(&self, _ticks: u32) -> Duration {
+        match *self {}
+    }
+}

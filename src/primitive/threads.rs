@@ -1,0 +1,231 @@
+//! What only threads need: sleeping, telling themselves apart, clocks.
+
+use core::num::NonZeroU32;
+#[cfg(not(loom))]
+use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::{AtomicU32, Ordering};
+use core::time::Duration;
+#[cfg(loom)]
+use loom::sync::{Condvar, Mutex as QueueLock, atomic::AtomicUsize};
+use std::sync::PoisonError;
+#[cfg(not(loom))]
+use std::sync::{Condvar, Mutex as QueueLock};
+use std::time::Instant;
+
+/// Where threads sleep until something that they are waiting for may have happened.
+///
+/// The thing itself is state under another lock. A waiter [listens](Self::listen), checks the state, then
+/// [waits](Self::wait) with its ticket; a notifier changes the state, then calls [`notify`](Self::notify). A notification
+/// that falls between the check and the wait makes the ticket stale, and `wait` returns at once: no wake-up is lost.
+#[derive(Debug)]
+pub(crate) struct WaitQueue {
+    /// Counts notifications. Written under `lock` only; read without it by `listen` and by spinning waiters.
+    notifications: AtomicUsize,
+    lock: QueueLock<()>,
+    condvar: Condvar,
+}
+
+/// The number of notifications when a waiter began to listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket(usize);
+
+impl WaitQueue {
+    pub(crate) fn new() -> Self {
+        Self { notifications: AtomicUsize::new(0), lock: QueueLock::new(()), condvar: Condvar::new() }
+    }
+
+    /// Partner of [`notify`](Self::notify): must come before the check of the state, or a change between the check and the
+    /// listening would go unseen.
+    pub(crate) fn listen(&self) -> Ticket {
+        Ticket(self.notifications.load(Ordering::Acquire))
+    }
+
+    /// Whether a notification came after `ticket` was drawn.
+    pub(crate) fn is_stale(&self, ticket: Ticket) -> bool {
+        self.listen() != ticket
+    }
+
+    /// Sleeps until a notification comes after `ticket`, or until `deadline`. May also return for no reason.
+    pub(crate) fn wait(&self, ticket: Ticket, deadline: Option<Instant>) {
+        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_stale(ticket) {
+            return;
+        }
+        match deadline {
+            None => drop(self.condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)),
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                drop(self.condvar.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner));
+            }
+        }
+    }
+
+    /// Wakes up to `count` sleeping threads, after making every ticket stale. The state must have been changed before.
+    pub(crate) fn notify(&self, count: u32) {
+        {
+            // Under the lock, or a waiter between its check of the ticket and its sleep would miss the wake-up.
+            let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            self.notifications.fetch_add(1, Ordering::Release);
+        }
+        self.relay(count);
+    }
+
+    /// Wakes up to `count` threads that an earlier [`notify`](Self::notify) left asleep.
+    pub(crate) fn relay(&self, count: u32) {
+        if count == u32::MAX {
+            self.condvar.notify_all();
+        } else {
+            (0..count).for_each(|_| self.condvar.notify_one());
+        }
+    }
+}
+
+/// Tells threads that run at the same time apart, in four bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ThreadNumber(NonZeroU32);
+
+#[cfg(not(loom))]
+std::thread_local! {
+    static THREAD_NUMBER: core::cell::Cell<u32> = const { core::cell::Cell::new(0) };
+}
+#[cfg(loom)]
+loom::thread_local! {
+    static THREAD_NUMBER: core::cell::Cell<u32> = core::cell::Cell::new(0);
+}
+
+impl ThreadNumber {
+    /// The number of this thread. `None` for the threads after the first 2^32 - 1 of a process: what is known by thread
+    /// is then not reported, and nothing is reported wrongly.
+    #[inline]
+    pub(crate) fn current() -> Option<Self> {
+        // `try_with`: the group may be called from a destructor of another thread-local.
+        let number = THREAD_NUMBER.try_with(|cell| match cell.get() {
+            0 => first_use(cell),
+            number => number,
+        });
+        NonZeroU32::new(number.unwrap_or(0)).map(Self)
+    }
+
+    #[cfg(all(feature = "deadlock-detection", not(loom)))]
+    pub(crate) fn from_bits(bits: u32) -> Option<Self> {
+        NonZeroU32::new(bits).map(Self)
+    }
+
+    #[cfg(all(feature = "deadlock-detection", not(loom)))]
+    pub(crate) fn bits(number: Option<Self>) -> u32 {
+        number.map_or(0, |number| number.0.get())
+    }
+}
+
+#[cold]
+fn first_use(cell: &core::cell::Cell<u32>) -> u32 {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let number =
+        LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| last.checked_add(1)).map_or(0, |last| last + 1);
+    cell.set(number);
+    number
+}
+
+/// Spins for a moment, some microseconds, until `done`. Does nothing on a machine with one core.
+pub(crate) fn spin_until(done: impl Fn() -> bool) {
+    if spinning_helps() {
+        let backoff = crossbeam_utils::Backoff::new();
+        while !backoff.is_completed() && !done() {
+            backoff.snooze();
+        }
+    }
+}
+
+#[cfg(not(loom))]
+fn spinning_helps() -> bool {
+    static MANY_CORES: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *MANY_CORES.get_or_init(|| std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1))
+}
+
+#[cfg(loom)]
+fn spinning_helps() -> bool {
+    false
+}
+
+/// Tells which flights are too old to be joined. Counts time since it was made, in ticks of about a 4,096th of that age.
+#[derive(Debug)]
+pub(crate) struct AgeClock {
+    origin: Instant,
+    nanos_per_tick: u64,
+    limit: u32,
+}
+
+impl AgeClock {
+    const TICKS: u128 = 1 << 12;
+
+    pub(crate) fn new(max_age: Duration) -> Self {
+        let nanos = max_age.as_nanos();
+        let nanos_per_tick = u64::try_from(nanos / Self::TICKS).unwrap_or(u64::MAX).max(1);
+        // At most twice `TICKS` for any age below 2^64 ns, and more than any flight lives above it.
+        let limit = u32::try_from(nanos / u128::from(nanos_per_tick)).unwrap_or(u32::MAX / 2);
+        Self { origin: Instant::now(), nanos_per_tick, limit }
+    }
+
+    /// The age, in ticks, from which on a flight takes no newcomer.
+    pub(crate) fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Ticks since the origin, modulo 2^32.
+    pub(crate) fn now(&self) -> u32 {
+        let nanos = u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        (nanos / self.nanos_per_tick) as u32
+    }
+
+    pub(crate) fn duration_of(&self, ticks: u32) -> Duration {
+        Duration::from_nanos(self.nanos_per_tick.saturating_mul(u64::from(ticks)))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_have_numbers_of_their_own() {
+        let here = ThreadNumber::current();
+        assert!(here.is_some());
+        assert_eq!(here, ThreadNumber::current());
+        let there = std::thread::spawn(ThreadNumber::current).join().expect("it only counts");
+        assert_ne!(here, there);
+    }
+
+    #[test]
+    fn any_age_can_be_asked_for() {
+        let limit = |age| AgeClock::new(age).limit();
+        assert_eq!(limit(Duration::ZERO), 0);
+        assert_eq!(limit(Duration::from_nanos(1)), 1);
+        for age in [Duration::from_micros(9), Duration::from_millis(1), Duration::from_secs(30), Duration::MAX] {
+            assert!(limit(age) >= 4_096, "{age:?}");
+        }
+    }
+
+    #[test]
+    fn the_age_clock_measures_in_parts_of_the_age() {
+        let clock = AgeClock::new(Duration::from_nanos(4_096 * 1_000));
+        assert_eq!(clock.duration_of(clock.limit()), Duration::from_nanos(4_096 * 1_000));
+        let before = clock.origin.elapsed();
+        let now = clock.duration_of(clock.now());
+        assert!(now <= clock.origin.elapsed());
+        assert!(now + Duration::from_nanos(1_000) > before);
+    }
+
+    #[test]
+    fn a_notification_between_listening_and_waiting_is_not_lost() {
+        let queue = WaitQueue::new();
+        let ticket = queue.listen();
+        assert!(!queue.is_stale(ticket));
+        queue.notify(1);
+        assert!(queue.is_stale(ticket));
+        queue.wait(ticket, None);
+        let deadline = Instant::now() + Duration::from_millis(2);
+        while Instant::now() < deadline {
+            queue.wait(queue.listen(), Some(deadline));
+        }
+    }
+}
