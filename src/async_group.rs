@@ -1,37 +1,109 @@
 //! `AsyncGroup`: coalescing for tasks, on any executor.
 
+mod builder;
 mod calls;
+mod detached;
 mod inline;
 mod owned;
 mod place;
 
-use crate::call::Defaults;
+pub use builder::AsyncGroupBuilder;
+use detached::Spawner;
+
 use crate::group::{Group, info_of};
 use crate::outcome::{FlightInfo, Stats};
 use crate::primitive::Arc;
-use crate::table::Table;
 use alloc::vec::Vec;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use hashbrown::{DefaultHashBuilder, Equivalent};
 
-/// Coalesces the calls of tasks, on any executor or several.
+/// Coalesces the calls of tasks, on any executor or on several: of those that ask for a key at the same time, one work runs,
+/// and the others wait until they share its value.
+///
+/// A group stores nothing: once a flight has landed, the next call runs its own work. It is meant to be shared by `&`, in
+/// an `Arc` or in a `static`. It spawns nothing and has no timer: a time limit is the caller's own, since a call may be
+/// dropped at any time.
+///
+/// # Three ways to call
+///
+/// | method | the work | if its caller is dropped | if its caller is not polled |
+/// |---|---|---|---|
+/// | [`do_call`](Self::do_call) | belongs to the flight: `Send + 'static` | another caller goes on with it | another caller goes on with it |
+/// | [`do_call_inline`](Self::do_call_inline) | runs inside the caller's future: may borrow | a follower runs its own | **the followers wait** |
+#[cfg_attr(feature = "std", doc = "| [`do_call_blocking`](Self::do_call_blocking) | runs on the caller's thread | | |")]
+///
+/// All of them, and [`try_lead`](Self::try_lead), meet on one key.
+///
+/// # What every call keeps to
+///
+/// - **Who drives.** When the work wakes, the caller that drove it last is woken, and one standby, a different one each time;
+///   whoever is polled first drives. So a caller that is not polled holds up nobody, and followers are not woken at every
+///   await of the work. If both are parked, the flight goes on with the next poll of any caller, or with the next caller.
+/// - **Leaving.** When the last caller leaves, the work is dropped there and then, or goes on if it was to be
+///   [detached](crate::Call::detach). If threads still wait, the work is dropped and one of them runs its own. A newcomer
+///   never joins work that is about to be dropped.
+/// - **Panics.** A panic in the work reaches the caller whose closure made it, payload and all, also if another drove it at
+///   the time (with `std`; without, it reaches whoever drives). A caller that drove somebody else's work goes on with its own.
+/// - **Re-entrancy** (with `std`). A call of its own key that is awaited inside the work would wait for itself. It is told so:
+///   by [`CallError::Reentrant`](crate::CallError::Reentrant), or by a panic where there is no `Result`. A call from another
+///   task at that moment just waits.
+/// - **Locks.** None is held while anything of the user's runs, except `Hash` and `Eq` of keys: no waker is woken, cloned or
+///   dropped under one. If a waker panics, the others are woken all the same.
+/// - **Memory.** What the work wrote before it ended is visible to every caller that gets its value.
+/// - **Clones.** A lone caller's value is moved out. N callers that collect one after another cost N - 1 clones.
+///
+/// Work that belongs to one runtime (its timers, its sockets) should be driven on it: use one group a runtime. If the runtime is
+/// gone and the work panics for it, the caller that drives it then goes on with its own.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight::AsyncGroup;
+/// use std::sync::Arc;
+///
+/// # struct User;
+/// # async fn fetch(_: u32) -> Arc<User> { Arc::new(User) }
+/// # smol::block_on(async {
+/// let group: AsyncGroup<String, Arc<User>> = AsyncGroup::new();
+/// let user = group.do_call("user:1001", || fetch(1001)).await;
+/// # });
+/// ```
 pub struct AsyncGroup<K, V, S = DefaultHashBuilder> {
     group: Arc<Group<K, V, S>>,
+    spawner: Option<alloc::sync::Arc<Spawner>>,
 }
 
 impl<K, V> AsyncGroup<K, V> {
-    /// A group with the defaults.
+    /// A group with the defaults, which [`AsyncGroupBuilder`] lists.
     #[must_use]
     pub fn new() -> Self {
-        let table = Table::new(if cfg!(loom) { 1 } else { 256 }, DefaultHashBuilder::default(), None);
-        Self { group: Arc::new(Group { table, defaults: Defaults::new() }) }
+        Self::builder().build()
+    }
+
+    /// A group with other settings.
+    pub fn builder() -> AsyncGroupBuilder<K, V> {
+        AsyncGroupBuilder::new()
     }
 }
 
 impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
-    /// Detaches the flight of `key`, so that the next caller starts afresh.
+    /// Detaches the flight of `key`, so that the next caller starts afresh. Those inside are untouched. Returns whether there
+    /// was a flight to detach. See [`SyncGroup::forget`](crate::SyncGroup::forget).
+    ///
+    /// # Panics
+    ///
+    /// Only if `Hash` or `Eq` of the key does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
+    /// let stale = group.try_lead("k");
+    /// assert!(group.forget("k"));
+    /// assert!(group.try_lead("k").is_some());
+    /// ```
     pub fn forget<Q>(&self, key: &Q) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -39,7 +111,19 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         self.group.forget(key)
     }
 
-    /// Detaches the flight of `key` if nobody shares it.
+    /// Detaches the flight of `key` if nobody shares it, and returns whether nobody does. See
+    /// [`SyncGroup::forget_unshared`](crate::SyncGroup::forget_unshared).
+    ///
+    /// # Panics
+    ///
+    /// Only if `Hash` or `Eq` of the key does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
+    /// assert!(group.forget_unshared("k"));
+    /// ```
     pub fn forget_unshared<Q>(&self, key: &Q) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -47,7 +131,18 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         self.group.forget_unshared(key)
     }
 
-    /// How many callers wait for the flight of `key`.
+    /// How many callers wait for the flight of `key` that newcomers would join, tasks and threads. Zero if there is none.
+    ///
+    /// # Panics
+    ///
+    /// Only if `Hash` or `Eq` of the key does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
+    /// assert_eq!(group.waiters("k"), 0);
+    /// ```
     #[must_use]
     pub fn waiters<Q>(&self, key: &Q) -> usize
     where
@@ -56,7 +151,18 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         self.group.waiters(key)
     }
 
-    /// The flight of `key` that newcomers would join.
+    /// The flight of `key` that newcomers would join, as it is now. `None` if there is none.
+    ///
+    /// # Panics
+    ///
+    /// Only if `Hash` or `Eq` of the key does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
+    /// assert!(group.flight_info("k").is_none());
+    /// ```
     #[must_use]
     pub fn flight_info<Q>(&self, key: &Q) -> Option<FlightInfo>
     where
@@ -67,13 +173,28 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
 }
 
 impl<K, V, S> AsyncGroup<K, V, S> {
-    /// How many flights are on.
+    /// How many flights are on, forgotten ones included. Takes no lock; exact while nothing changes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
+    /// assert_eq!(group.in_flight(), 0);
+    /// ```
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.group.table.len()
     }
 
-    /// All flights that are on.
+    /// All flights that are on, forgotten ones included, in no order and without their keys. See
+    /// [`SyncGroup::snapshot`](crate::SyncGroup::snapshot).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
+    /// assert!(group.snapshot().is_empty());
+    /// ```
     #[must_use]
     pub fn snapshot(&self) -> Vec<FlightInfo> {
         let clock = self.group.table.clock();
@@ -82,7 +203,14 @@ impl<K, V, S> AsyncGroup<K, V, S> {
         flights
     }
 
-    /// What has happened since the group was made.
+    /// What has happened since the group was made, each shard as of one moment.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
+    /// assert_eq!(group.stats().flights, 0);
+    /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
@@ -104,5 +232,7 @@ impl<K, V, S> fmt::Debug for AsyncGroup<K, V, S> {
     }
 }
 
+// Nothing of the user's runs while a group's data is being changed, except `Hash` and `Eq`, which run before it is: a panic
+// cannot leave a group half changed.
 impl<K, V, S> UnwindSafe for AsyncGroup<K, V, S> {}
 impl<K, V, S> RefUnwindSafe for AsyncGroup<K, V, S> {}

@@ -1,8 +1,8 @@
 //! What a caller may ask for, in the same words for every kind of group.
 
+use crate::group::Detach;
 use alloc::sync::Arc;
 use core::fmt;
-use core::marker::PhantomData;
 use core::time::Duration;
 
 /// What a follower does when the leader that it waits for leaves without a value.
@@ -25,7 +25,8 @@ pub struct Call<'a, G, V, Q: ?Sized, M, P> {
     pub(crate) key: &'a Q,
     pub(crate) make_key: M,
     pub(crate) options: Options<P>,
-    pub(crate) value: PhantomData<fn() -> V>,
+    /// Where flight-owned work goes on when its last caller leaves.
+    pub(crate) detach: Option<Detach<V>>,
 }
 
 impl<'a, G, V, Q: ?Sized, M, P> Call<'a, G, V, Q, M, P> {
@@ -58,8 +59,8 @@ impl<'a, G, V, Q: ?Sized, M, P> Call<'a, G, V, Q, M, P> {
     where
         F: FnOnce(&V) -> bool,
     {
-        let Self { group, key, make_key, options, value } = self;
-        Call { group, key, make_key, options: options.map_share_if(|_| share_if), value }
+        let Self { group, key, make_key, options, detach } = self;
+        Call { group, key, make_key, options: options.map_share_if(|_| share_if), detach }
     }
 }
 

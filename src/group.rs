@@ -9,7 +9,7 @@ mod threads;
 pub use lead::Lead;
 pub(crate) use lead::Leading;
 pub(crate) use slot::{Shared, Sight, Slot, Wake, flight_waker, own};
-pub(crate) use tasks::{Deposit, Drive, OwnedWork, Task, TaskId, Work};
+pub(crate) use tasks::{Deposit, Detach, Drive, OwnedWork, Task, TaskId, Work};
 
 use crate::call::{Defaults, OnAbandon};
 use crate::flight::{Join, Seat};

@@ -108,13 +108,15 @@ mod group;
 mod outcome;
 #[cfg(any(feature = "std", feature = "critical-section"))]
 mod primitive;
+#[cfg(any(feature = "std", feature = "critical-section"))]
+mod settings;
 #[cfg(feature = "std")]
 mod sync_group;
 #[cfg(any(feature = "std", feature = "critical-section"))]
 mod table;
 
 #[cfg(any(feature = "std", feature = "critical-section"))]
-pub use async_group::AsyncGroup;
+pub use async_group::{AsyncGroup, AsyncGroupBuilder};
 #[cfg(any(feature = "std", feature = "critical-section"))]
 pub use call::{Call, OnAbandon};
 pub use error::CallError;

@@ -24,9 +24,9 @@ use hashbrown::{DefaultHashBuilder, Equivalent};
 /// - **Panics.** A panic in the work reaches the caller whose work it was, payload and all. The followers do not see it:
 ///   one of them takes over with its own work. The key is free afterwards.
 /// - **Re-entrancy.** A call of its own key from inside the work would wait for itself. It is told so at once: by
-///   [`CallError::Reentrant`], or by a panic where the method returns no `Result`. A call of the same key on another
+///   [`CallError::Reentrant`](crate::CallError::Reentrant), or by a panic where the method returns no `Result`. A call of the same key on another
 ///   thread just waits. With feature `deadlock-detection`, circles through several threads are told likewise, by
-///   [`CallError::WouldDeadlock`].
+///   [`CallError::WouldDeadlock`](crate::CallError::WouldDeadlock).
 /// - **Timeouts** bound waiting, never a caller's own work.
 /// - **Memory.** What the leader wrote before its work returned is visible to every follower when its call returns.
 /// - **Locks.** None is held while anything of the user's runs, except `Hash` and `Eq` of keys. A panic in `Hash`, `Eq`,

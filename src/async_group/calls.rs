@@ -1,6 +1,7 @@
 //! The ways to call an `AsyncGroup`.
 
 use super::AsyncGroup;
+use super::detached::detach;
 use super::inline::InlineCall;
 use super::owned::OwnedCall;
 use crate::call::Call;
@@ -8,13 +9,49 @@ use crate::error::CallError;
 use crate::group::Lead;
 use crate::outcome::Outcome;
 use alloc::borrow::ToOwned;
+use alloc::sync::Arc;
 use core::future::{Future, poll_fn};
 use core::hash::{BuildHasher, Hash};
-use core::marker::PhantomData;
+use core::pin::pin;
+use core::task::{Poll, ready};
 use hashbrown::Equivalent;
 
 impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     /// Runs the work that `work` makes, or waits for the flight of `key` that is on and shares its value.
+    ///
+    /// The flight owns the work. It goes on as long as anybody waits for it, whoever that is: if the caller whose closure made
+    /// the work is dropped, or is not polled any more, another drives the same work on. When the last caller leaves, the
+    /// work is dropped.
+    ///
+    /// It is [`call(key).run(work)`](Self::call) with the group's defaults, for callers that want a value and nothing else:
+    /// where `run` would return [`CallError::Abandoned`] it goes on in a fresh flight.
+    ///
+    /// Nothing happens before the first poll. The call joins then.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be dropped at any time. Nobody else is affected, and if nobody else is there, nothing stays behind.
+    ///
+    /// # Panics
+    ///
+    /// If its own work panics, with that panic, also if another caller drove it at the time. If it is awaited inside the work
+    /// of the same flight (with `std`). If `Hash`, `Eq`, `ToOwned` or `Drop` of the key or `Clone` of the value panics. If it
+    /// is polled again after it has ended.
+    ///
+    /// # Memory
+    ///
+    /// What the work wrote before it ended is visible to every caller that gets its value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::AsyncGroup;
+    ///
+    /// # smol::block_on(async {
+    /// let group: AsyncGroup<String, u32> = AsyncGroup::new();
+    /// assert_eq!(group.do_call("k", || async { 7 }).await, 7);
+    /// # });
+    /// ```
     pub fn do_call<'a, Q, W, F>(&'a self, key: &'a Q, work: W) -> impl Future<Output = V> + use<'a, K, V, S, Q, W, F>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
@@ -24,15 +61,15 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     {
         let start = move |work| {
             let options = self.group.defaults.owned_options();
-            OwnedCall::new(&self.group, key, move || key.to_owned(), options, work)
+            OwnedCall::new(&self.group, key, move || key.to_owned(), options, None, work)
         };
         let mut call = start(work);
         poll_fn(move |cx| {
             loop {
-                match core::task::ready!(call.poll(cx)) {
-                    Ok(outcome) => return core::task::Poll::Ready(outcome.value),
+                match ready!(call.poll(cx)) {
+                    Ok(outcome) => return Poll::Ready(outcome.value),
                     Err(CallError::Abandoned) => match call.take_unused() {
-                        Some((work, _)) => call = start(work),
+                        Some(work) => call = start(work),
                         None => CallError::Abandoned.refuse(),
                     },
                     Err(error) => error.refuse(),
@@ -41,7 +78,41 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         })
     }
 
-    /// Runs the work inside the caller's own future.
+    /// Like [`do_call`](Self::do_call), but a caller that leads runs its work inside its own future: the work may borrow, and
+    /// need not be `Send`.
+    ///
+    /// **Hazard.** The work makes progress only while this caller is polled. If it leads and is then parked, in a `select!` or
+    /// a `FuturesUnordered` that is not polled, its followers wait until it is polled or dropped;
+    /// [`forget`](Self::forget) frees the key for others. If it is dropped, a follower starts over with its own work. Prefer
+    /// [`do_call`](Self::do_call) where the work allows it.
+    ///
+    /// A caller that joins a flight that owns its work helps to drive that.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be dropped at any time. If it led, its work is lost, and a follower takes over with its own.
+    ///
+    /// # Panics
+    ///
+    /// As [`do_call`](Self::do_call).
+    ///
+    /// # Memory
+    ///
+    /// What the work wrote before it ended is visible to every caller that gets its value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::AsyncGroup;
+    /// use std::rc::Rc;
+    ///
+    /// # smol::block_on(async {
+    /// let group: AsyncGroup<String, usize> = AsyncGroup::new();
+    /// let local = Rc::new(vec![1, 2, 3]);
+    /// let length = group.do_call_inline("k", || async { local.len() }).await;
+    /// assert_eq!(length, 3);
+    /// # });
+    /// ```
     pub fn do_call_inline<'a, Q, W, F>(
         &'a self,
         key: &'a Q,
@@ -58,12 +129,12 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
             InlineCall::new(&*self.group, key, move || key.to_owned(), options, work)
         };
         async move {
-            let mut call = core::pin::pin!(start(work));
+            let mut call = pin!(start(work));
             loop {
                 match poll_fn(|cx| call.as_mut().poll(cx)).await {
                     Ok(outcome) => return outcome.value,
                     Err(CallError::Abandoned) => match call.as_mut().take_unused() {
-                        Some((work, _)) => call.set(start(work)),
+                        Some(work) => call.set(start(work)),
                         None => CallError::Abandoned.refuse(),
                     },
                     Err(error) => error.refuse(),
@@ -72,8 +143,31 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         }
     }
 
-    /// A thread joins the same flights.
+    /// A thread joins the same flights: it waits for one that is led, whoever leads it, and otherwise runs `work` itself.
+    ///
+    /// It never polls work that a flight owns, since that may belong to some runtime. If it must take over, it runs its own.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks the thread until the flight lands. **Hazard:** on a thread of an executor, it may block the very task that it
+    /// waits for. [`do_call_blocking_wait_timeout`](Self::do_call_blocking_wait_timeout) bounds the waiting.
+    ///
+    /// # Panics
+    ///
+    /// As [`SyncGroup::do_call`](crate::SyncGroup::do_call).
+    ///
+    /// # Memory
+    ///
+    /// What the leader wrote before its work ended is visible when this returns.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
+    /// assert_eq!(group.do_call_blocking("k", || 7), 7);
+    /// ```
     #[cfg(feature = "std")]
+    #[track_caller]
     pub fn do_call_blocking<Q>(&self, key: &Q, work: impl FnOnce() -> V) -> V
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
@@ -82,24 +176,200 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         self.group.do_call(key, work)
     }
 
-    /// The lead of `key` as a guard.
+    /// Like [`do_call_blocking`](Self::do_call_blocking), but waits for others at most for `timeout`. The time limit never
+    /// interrupts this caller's own work.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks the thread until the flight lands or the time is up. With zero it returns at once if it would have to wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`SyncGroup::do_call_wait_timeout`](crate::SyncGroup::do_call_wait_timeout).
+    ///
+    /// # Panics
+    ///
+    /// If its own `work` panics, with that panic; if code of the key or the value does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::{AsyncGroup, CallError};
+    /// use std::time::Duration;
+    ///
+    /// let group: AsyncGroup<String, u32> = AsyncGroup::new();
+    /// let stuck = group.try_lead("k");
+    /// let late = group.do_call_blocking_wait_timeout("k", Duration::from_millis(5), || 7);
+    /// assert_eq!(late, Err(CallError::TimedOut));
+    /// # drop(stuck);
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn do_call_blocking_wait_timeout<Q>(
+        &self,
+        key: &Q,
+        timeout: core::time::Duration,
+        work: impl FnOnce() -> V,
+    ) -> Result<V, CallError>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        V: Clone,
+    {
+        let mut options = self.group.defaults.options();
+        options.wait_timeout = Some(timeout);
+        let called = self.group.execute(key, || key.to_owned(), work, options);
+        called.map(|outcome| outcome.value).map_err(|(error, _)| error)
+    }
+
+    /// A call with options of its own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::{AsyncGroup, Role};
+    ///
+    /// # smol::block_on(async {
+    /// let group: AsyncGroup<String, Result<u32, String>> = AsyncGroup::new();
+    /// let out = group.call("k").share_ok().max_attempts(2).run(|| async { Ok(7) }).await?;
+    /// assert_eq!(out.value, Ok(7));
+    /// assert_eq!(out.role, Role::Led);
+    /// # Ok::<(), oneflight::CallError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn call<'a, Q>(
+        &'a self,
+        key: &'a Q,
+    ) -> Call<
+        'a,
+        Self,
+        V,
+        Q,
+        impl FnOnce() -> K + use<'a, K, V, S, Q>,
+        impl FnOnce(&V) -> bool + Send + 'static + use<'a, K, V, S, Q>,
+    >
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        V: 'static,
+    {
+        self.call_with(key, move || key.to_owned())
+    }
+
+    /// A call whose owned key is made by `make_key`, for keys that [`ToOwned`] cannot make. See
+    /// [`SyncGroup::call_with`](crate::SyncGroup::call_with).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::AsyncGroup;
+    /// use std::sync::Arc;
+    ///
+    /// # smol::block_on(async {
+    /// let group: AsyncGroup<Arc<str>, u32> = AsyncGroup::new();
+    /// let out = group.call_with("k", || Arc::from("k")).run(|| async { 7 }).await?;
+    /// assert_eq!(out.value, 7);
+    /// # Ok::<(), oneflight::CallError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn call_with<'a, Q, M>(
+        &'a self,
+        key: &'a Q,
+        make_key: M,
+    ) -> Call<'a, Self, V, Q, M, impl FnOnce(&V) -> bool + Send + 'static + use<'a, K, V, S, Q, M>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        M: FnOnce() -> K,
+        V: 'static,
+    {
+        Call { group: self, key, make_key, options: self.group.defaults.owned_options(), detach: None }
+    }
+
+    /// The lead of `key` as a guard, if no flight is on that somebody leads. Never waits. See
+    /// [`SyncGroup::try_lead`](crate::SyncGroup::try_lead).
+    ///
+    /// # Panics
+    ///
+    /// If `Hash`, `Eq` or `ToOwned` of the key panics.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
+    /// if let Some(lead) = group.try_lead("k") {
+    ///     lead.land(7);
+    /// }
+    /// ```
     pub fn try_lead<Q>(&self, key: &Q) -> Option<Lead<'_, K, V, S>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
     {
-        self.group.try_lead_with(key, || key.to_owned())
+        self.try_lead_with(key, || key.to_owned())
     }
 
-    /// A call with options of its own.
-    pub fn call<'a, Q>(
+    /// [`try_lead`](Self::try_lead) for keys that [`ToOwned`] cannot make; see [`call_with`](Self::call_with).
+    ///
+    /// # Panics
+    ///
+    /// If `Hash` or `Eq` of the key or `make_key` panics.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// let group: oneflight::AsyncGroup<Arc<str>, u32> = oneflight::AsyncGroup::new();
+    /// assert!(group.try_lead_with("k", || Arc::from("k")).is_some());
+    /// ```
+    pub fn try_lead_with<Q>(&self, key: &Q, make_key: impl FnOnce() -> K) -> Option<Lead<'_, K, V, S>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.group.try_lead_with(key, make_key)
+    }
+}
+
+impl<K, T, E, S: BuildHasher> AsyncGroup<K, Result<T, Arc<E>>, S> {
+    /// [`do_call`](Self::do_call) for work that may fail: the error is shared like a value, in an `Arc`, so that it need
+    /// not be `Clone`. Named for `Result`; it does wait.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`do_call`](Self::do_call).
+    ///
+    /// # Errors
+    ///
+    /// The error of the work, whoever's it was.
+    ///
+    /// # Panics
+    ///
+    /// As [`do_call`](Self::do_call).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::AsyncGroup;
+    /// use std::num::ParseIntError;
+    /// use std::sync::Arc;
+    ///
+    /// # smol::block_on(async {
+    /// let group: AsyncGroup<String, Result<u32, Arc<ParseIntError>>> = AsyncGroup::new();
+    /// assert_eq!(group.try_do_call("k", || async { "7".parse() }).await, Ok(7));
+    /// # });
+    /// ```
+    pub fn try_do_call<'a, Q, W, F>(
         &'a self,
         key: &'a Q,
-    ) -> Call<'a, Self, V, Q, impl FnOnce() -> K + use<'a, K, V, S, Q>, impl FnOnce(&V) -> bool + Send + use<K, V, S, Q>>
+        work: W,
+    ) -> impl Future<Output = Result<T, Arc<E>>> + use<'a, K, T, E, S, Q, W, F>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        T: Clone + Send + Sync + 'static,
+        E: Send + Sync + 'static,
+        W: FnOnce() -> F,
+        F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let options = self.group.defaults.owned_options();
-        Call { group: self, key, make_key: move || key.to_owned(), options, value: PhantomData }
+        self.do_call(key, || {
+            let work = work();
+            async move { work.await.map_err(Arc::new) }
+        })
     }
 }
 
@@ -109,7 +379,70 @@ where
     Q: Hash + Equivalent<K> + ?Sized,
     M: FnOnce() -> K,
 {
-    /// Runs the work that `work` makes, or waits for the flight that is on and shares its value.
+    /// Lets the work go on after the last caller has left, on the group's
+    /// [`spawner`](super::AsyncGroupBuilder::spawner). Callers that come while it goes on join it. Its value is then dropped
+    /// if nobody is there: a group stores nothing.
+    ///
+    /// A panic of work that no caller is left to hear of goes on in the spawned task.
+    ///
+    /// # Panics
+    ///
+    /// If the group has no spawner.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::AsyncGroup;
+    ///
+    /// # smol::block_on(async {
+    /// let group: AsyncGroup<String, u32> = AsyncGroup::builder().spawner(|work| smol::spawn(work).detach()).build();
+    /// let out = group.call("k").detach().run(|| async { 7 }).await?;
+    /// assert_eq!(out.value, 7);
+    /// # Ok::<(), oneflight::CallError>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn detach(mut self) -> Self
+    where
+        K: Send + 'static,
+        V: Clone + Send + Sync + 'static,
+        S: Send + Sync + 'static,
+    {
+        let spawner = self.group.spawner.as_ref();
+        let spawner =
+            spawner.expect("oneflight: detach() needs a group with a spawner, see AsyncGroupBuilder::spawner");
+        self.detach = Some(detach(&self.group.group, spawner));
+        self
+    }
+
+    /// Runs the work that `work` makes, or waits for the flight that is on and shares its value. The flight owns the work:
+    /// see [`AsyncGroup::do_call`].
+    ///
+    /// `share_if` travels with the work. A value that it does not approve of goes to the caller whose closure made the work,
+    /// or if that one has left, to the one that drove it to its end.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be dropped at any time. Nobody else is affected.
+    ///
+    /// # Errors
+    ///
+    /// - [`Reentrant`](CallError::Reentrant): awaited inside the work of the same flight (with `std`).
+    /// - [`Abandoned`](CallError::Abandoned): the leader left without a value, and this caller was not to take over or no
+    ///   further attempt was allowed.
+    ///
+    /// # Panics
+    ///
+    /// If this caller's own work or `share_if` panics, with that panic; if code of the key or the value does; if it is
+    /// polled again after it has ended.
+    ///
+    /// # Memory
+    ///
+    /// What the work wrote before it ended is visible to every caller that gets its value.
+    ///
+    /// # Examples
+    ///
+    /// See [`AsyncGroup::call`].
     pub fn run<W, F>(
         self,
         work: W,
@@ -120,8 +453,83 @@ where
         W: FnOnce() -> F,
         F: Future<Output = V> + Send + 'static,
     {
-        let Self { group, key, make_key, options, value: _ } = self;
-        let mut call = OwnedCall::new(&group.group, key, make_key, options, work);
+        let Self { group, key, make_key, options, detach } = self;
+        let mut call = OwnedCall::new(&group.group, key, make_key, options, detach, work);
         poll_fn(move |cx| call.poll(cx))
+    }
+
+    /// Like [`run`](Self::run), but a caller that leads runs its work inside its own future: see
+    /// [`AsyncGroup::do_call_inline`], also for its hazard. [`detach`](Self::detach) does not apply.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be dropped at any time. If it led, its work is lost, and a follower takes over with its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # smol::block_on(async {
+    /// let group: oneflight::AsyncGroup<String, usize> = oneflight::AsyncGroup::new();
+    /// let borrowed = vec![1, 2, 3];
+    /// let out = group.call("k").run_inline(|| async { borrowed.len() }).await?;
+    /// assert_eq!(out.value, 3);
+    /// # Ok::<(), oneflight::CallError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn run_inline<W, F>(
+        self,
+        work: W,
+    ) -> impl Future<Output = Result<Outcome<V>, CallError>> + use<'a, K, V, S, Q, M, P, W, F>
+    where
+        V: Clone,
+        P: FnOnce(&V) -> bool,
+        W: FnOnce() -> F,
+        F: Future<Output = V>,
+    {
+        let Self { group, key, make_key, options, detach: _ } = self;
+        let call = InlineCall::new(&*group.group, key, make_key, options, work);
+        async move {
+            let mut call = pin!(call);
+            poll_fn(|cx| call.as_mut().poll(cx)).await
+        }
+    }
+
+    /// A thread joins the same flights: see [`AsyncGroup::do_call_blocking`], also for its hazard.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks the thread until the flight lands.
+    ///
+    /// # Errors
+    ///
+    /// As [`SyncGroup`](crate::SyncGroup)'s `run`.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
+    /// assert_eq!(group.call("k").max_attempts(2).run_blocking(|| 7)?.value, 7);
+    /// # Ok::<(), oneflight::CallError>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn run_blocking(self, work: impl FnOnce() -> V) -> Result<Outcome<V>, CallError>
+    where
+        V: Clone,
+        P: FnOnce(&V) -> bool,
+    {
+        let Self { group, key, make_key, options, detach: _ } = self;
+        group.group.execute(key, make_key, work, options).map_err(|(error, _)| error)
     }
 }

@@ -66,11 +66,9 @@ where
         Self { group, key, make_key: Some(make_key), options, work: Some(work), stage: Stage::Outside }
     }
 
-    /// The work and the predicate, if they have not been used.
-    pub(super) fn take_unused(self: Pin<&mut Self>) -> Option<(W, Option<P>)> {
-        let this = self.project();
-        let share_if = &mut this.options.share_if;
-        this.work.take().map(|work| (work, share_if.take()))
+    /// The work, if it has not been used.
+    pub(super) fn take_unused(self: Pin<&mut Self>) -> Option<W> {
+        self.project().work.take()
     }
 
     pub(super) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Outcome<V>, CallError>> {

@@ -3,7 +3,7 @@
 use super::place::{Arrival, Place};
 use crate::call::Options;
 use crate::error::CallError;
-use crate::group::{Entered, Group, Leading, OwnedWork, Task, own};
+use crate::group::{Detach, Entered, Group, Leading, OwnedWork, Task, own};
 use crate::outcome::Outcome;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
@@ -21,6 +21,7 @@ pub(super) struct OwnedCall<'a, K, V, S, Q: ?Sized, M, P, W> {
     options: Options<Option<P>>,
     /// `None` once the call has led.
     work: Option<W>,
+    detach: Option<Detach<V>>,
     place: Option<Place<&'a Group<K, V, S>, K, V, S>>,
 }
 
@@ -53,14 +54,21 @@ where
     W: FnOnce() -> F,
     F: Future<Output = V> + Send + 'static,
 {
-    pub(super) fn new(group: &'a Group<K, V, S>, key: &'a Q, make_key: M, options: Options<P>, work: W) -> Self {
+    pub(super) fn new(
+        group: &'a Group<K, V, S>,
+        key: &'a Q,
+        make_key: M,
+        options: Options<P>,
+        detach: Option<Detach<V>>,
+        work: W,
+    ) -> Self {
         let options = options.map_share_if(Some);
-        Self { group, key, make_key: Some(make_key), options, work: Some(work), place: None }
+        Self { group, key, make_key: Some(make_key), options, work: Some(work), detach, place: None }
     }
 
-    /// The work and the predicate, if they have not been used.
-    pub(super) fn take_unused(&mut self) -> Option<(W, Option<P>)> {
-        self.work.take().map(|work| (work, self.options.share_if.take()))
+    /// The work, if it has not been used.
+    pub(super) fn take_unused(&mut self) -> Option<W> {
+        self.work.take()
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outcome<V>, CallError>> {
@@ -102,6 +110,6 @@ where
         let work = self.work.take().expect("a call leads once at most");
         let future = work();
         let owned = Owned { future, share_if: self.options.share_if.take() };
-        self.place = Some(Place::driving(self.group, leading, owned, self.options.on_abandon));
+        self.place = Some(Place::driving(self.group, leading, owned, self.options.on_abandon, self.detach.take()));
     }
 }

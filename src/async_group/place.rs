@@ -4,7 +4,7 @@ use crate::call::OnAbandon;
 use crate::error::CallError;
 use crate::flight::Seat;
 use crate::group::{
-    Deposit, Drive, Group, Leading, OwnedWork, Shared, Sight, Slot, Task, TaskId, Wake, Work, flight_waker,
+    Deposit, Detach, Drive, Group, Leading, OwnedWork, Shared, Sight, Slot, Task, TaskId, Wake, Work, flight_waker,
     note_leader, slot_of,
 };
 use crate::outcome::Role;
@@ -29,6 +29,8 @@ where
     on_abandon: OnAbandon,
     /// The attempt that this task's own closure made, if it did.
     made: Option<u32>,
+    /// Whether no caller is behind it: there is nobody whose closure could take over, or to whom a panic could go.
+    detached: bool,
 }
 
 /// How a place in a flight ended.
@@ -68,17 +70,28 @@ where
 {
     /// The place of a newcomer that got a seat.
     pub(crate) fn waiting(group: G, id: FlightId, slot: Arc<Slot<V>>, task: TaskId, on_abandon: OnAbandon) -> Self {
-        Self { group, id, slot, task: Some(task), on_abandon, made: None }
+        Self { group, id, slot, task: Some(task), on_abandon, made: None, detached: false }
+    }
+
+    /// The place of a driver that goes on after the last caller has left, and that was put in the list by that caller.
+    pub(crate) fn detached(group: G, id: FlightId, slot: Arc<Slot<V>>, task: TaskId) -> Self {
+        Self { group, id, slot, task: Some(task), on_abandon: OnAbandon::Fail, made: None, detached: true }
     }
 
     /// Gives the flight that `leading` leads its work, and the leader a place in it, from where it drives.
-    pub(crate) fn driving<F>(group: G, leading: Leading<'_, K, V, S>, future: F, on_abandon: OnAbandon) -> Self
+    pub(crate) fn driving<F>(
+        group: G,
+        leading: Leading<'_, K, V, S>,
+        future: F,
+        on_abandon: OnAbandon,
+        detach: Option<Detach<V>>,
+    ) -> Self
     where
         F: OwnedWork<V> + Send + 'static,
         V: Send + Sync + 'static,
     {
         let (attempt, max_attempts) = leading.attempts();
-        let work = Work { future: Box::pin(future), attempt, max_attempts };
+        let work = Work { future: Box::pin(future), attempt, max_attempts, detach };
         let id = leading.into_id();
         let stored = group.table.update(id, |entry, _| {
             entry.leader = None;
@@ -92,7 +105,7 @@ where
             (Verdict::Keep, (slot, task))
         });
         let ((slot, task), _) = stored.expect("a flight that is led is in the table");
-        Self { group, id, slot, task: Some(task), on_abandon, made: Some(attempt) }
+        Self { group, id, slot, task: Some(task), on_abandon, made: Some(attempt), detached: false }
     }
 
     /// Waits for the flight, or drives its work if it can go on and nobody else is at it. Polls the work once at most.
@@ -191,9 +204,16 @@ where
             match polled {
                 Ok(polled) => polled,
                 Err(payload) => {
-                    let _unclaimed = self.step_down(task, last, Deposit::Panic(payload));
+                    let unclaimed = self.step_down(task, last, Deposit::Panic(payload));
                     drop(work);
-                    return Poll::Ready(None);
+                    return Poll::Ready(match unclaimed {
+                        // No caller will hear of it, so whoever runs the detached driver shall.
+                        Some(Deposit::Panic(payload)) if self.detached => {
+                            self.leave();
+                            Some(Arrival::Panicked(payload))
+                        }
+                        _ => None,
+                    });
                 }
             }
         };
@@ -316,10 +336,15 @@ where
             Some((departure, entry)) => (departure, entry),
             None => (self.slot.with(|shared| shared.depart(task)), None),
         };
-        let Departure { wake, rest, .. } = departure;
+        let Departure { wake, rest, detach, .. } = departure;
         self.slot.wake(wake);
         drop(entry);
         drop(rest);
+        if let Some((detach, driver)) = detach {
+            // If the spawner panics, it drops the driver, which leaves the flight like any last caller.
+            let spawned = catch_panic(|| detach(self.id, Arc::clone(&self.slot), driver));
+            drop(spawned);
+        }
     }
 }
 
@@ -359,6 +384,8 @@ struct Departure<V> {
     wake: Wake,
     /// The user's things, to be dropped outside all locks.
     rest: (Option<Task>, Option<Work<V>>, Option<Deposit<V>>),
+    /// What spawns the driver that goes on, and its place.
+    detach: Option<(Detach<V>, TaskId)>,
 }
 
 impl<V> Shared<V> {
@@ -406,8 +433,13 @@ impl<V> Shared<V> {
 
     fn depart(&mut self, task: TaskId) -> Departure<V> {
         let deposit = self.tasks.take_deposit(task);
-        let mut departure =
-            Departure { remove: false, abandoned: false, wake: Wake::default(), rest: (None, None, deposit) };
+        let mut departure = Departure {
+            remove: false,
+            abandoned: false,
+            wake: Wake::default(),
+            rest: (None, None, deposit),
+            detach: None,
+        };
         let seat = self.tasks.get(task).seat;
         match seat {
             Some(seat) => {
@@ -422,6 +454,11 @@ impl<V> Shared<V> {
                 departure.rest.0 = self.tasks.remove(task);
                 match self.tasks.hand_over(&mut self.flight) {
                     Ok(wakers) => departure.wake = Wake::tasks(wakers),
+                    // In the same critical section: the flight is never without a caller, so no newcomer finds it doomed.
+                    Err(Some(mut work)) if work.detach.is_some() => {
+                        let detach = work.detach.take();
+                        departure.detach = detach.map(|detach| (detach, self.tasks.detach(work)));
+                    }
                     Err(work) => {
                         let last = work.as_ref().is_some_and(|work| work.attempt >= work.max_attempts);
                         departure.rest.1 = work;

@@ -45,6 +45,23 @@ enum Event {
         flight: usize,
         last: bool,
     },
+    /// The leader leaves, and a waiter goes on with its work.
+    HandOver {
+        flight: usize,
+        heir: usize,
+    },
+    /// A waiter goes on with the leader's work, and the leader waits.
+    ChangeLeader {
+        flight: usize,
+        heir: usize,
+        on_abandon: OnAbandon,
+    },
+    /// The leader gives up its attempt, and waits.
+    StepDown {
+        flight: usize,
+        last: bool,
+        on_abandon: OnAbandon,
+    },
     /// A told waiter looks and does what it sees.
     Look {
         flight: usize,
@@ -94,6 +111,12 @@ impl World {
             if entry.leaders > 0 {
                 events.push(Event::Land(index));
                 events.extend([false, true].map(|last| Event::Abandon { flight: index, last }));
+                for on_abandon in [OnAbandon::TakeOver, OnAbandon::Fail] {
+                    events.extend([false, true].map(|last| Event::StepDown { flight: index, last, on_abandon }));
+                    let heirs = 0..entry.waiters.len();
+                    events.extend(heirs.map(|heir| Event::ChangeLeader { flight: index, heir, on_abandon }));
+                }
+                events.extend((0..entry.waiters.len()).map(|heir| Event::HandOver { flight: index, heir }));
             }
             for (waiter, _) in entry.waiters.iter().enumerate() {
                 events.push(Event::GiveUp { flight: index, waiter });
@@ -126,16 +149,28 @@ impl World {
                 let entry = &mut next.flights[flight];
                 entry.leaders -= 1;
                 let abandon = entry.flight.as_mut().map_or(Abandon::Remove, |flight| flight.abandon(last));
-                match abandon {
-                    Abandon::Remove => entry.in_table = false,
-                    Abandon::RemoveAndWakeAll => {
-                        entry.in_table = false;
-                        entry.tell_all();
-                    }
-                    Abandon::WakeAll => entry.tell_all(),
-                    Abandon::WakeOne => return next.tell_one(flight),
-                }
+                return next.after_abandon(flight, &abandon);
+            }
+            Event::HandOver { flight, heir } => {
+                let entry = &mut next.flights[flight];
+                let seat = entry.waiters.remove(heir).seat;
+                entry.flight().hand_over(seat);
                 Some(flight)
+            }
+            Event::ChangeLeader { flight, heir, on_abandon } => {
+                let entry = &mut next.flights[flight];
+                let seat = entry.waiters.remove(heir).seat;
+                let seat = entry.flight().change_leader(seat, on_abandon);
+                entry.waiters.push(Waiter { seat, told: false });
+                Some(flight)
+            }
+            Event::StepDown { flight, last, on_abandon } => {
+                let entry = &mut next.flights[flight];
+                entry.leaders -= 1;
+                let (seat, abandon) = entry.flight().step_down(on_abandon, last);
+                // It is awake and looks next, whoever else is told.
+                entry.waiters.push(Waiter { seat, told: true });
+                return next.after_abandon(flight, &abandon);
             }
             Event::Look { flight, waiter } => {
                 let seat = next.flights[flight].waiters[waiter].seat;
@@ -174,6 +209,20 @@ impl World {
             assert!(touched == Some(index) || next.flights[index] == *entry, "{event:?} changed flight {index}");
         }
         Vec::from([next])
+    }
+
+    fn after_abandon(mut self, flight: usize, abandon: &Abandon) -> Vec<Self> {
+        let entry = &mut self.flights[flight];
+        match abandon {
+            Abandon::Remove => entry.in_table = false,
+            Abandon::RemoveAndWakeAll => {
+                entry.in_table = false;
+                entry.tell_all();
+            }
+            Abandon::WakeAll => entry.tell_all(),
+            Abandon::WakeOne => return self.tell_one(flight),
+        }
+        Vec::from([self])
     }
 
     fn joinable(&self) -> Option<usize> {

@@ -8,6 +8,7 @@ use super::slot::Slot;
 use crate::call::OnAbandon;
 use crate::flight::{Flight, Seat};
 use crate::primitive::Arc;
+use crate::table::FlightId;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
@@ -30,7 +31,12 @@ pub(crate) struct Work<V> {
     /// Which attempt of the flight it is.
     pub(crate) attempt: u32,
     pub(crate) max_attempts: u32,
+    /// Where the work goes on when its last caller leaves; without it, it is dropped then.
+    pub(crate) detach: Option<Detach<V>>,
 }
+
+/// Spawns a driver for the work of a flight, in which it already has a place.
+pub(crate) type Detach<V> = Box<dyn FnOnce(FlightId, Arc<Slot<V>>, TaskId) + Send>;
 
 /// Where a task's place is kept: the first caller's beside the list, so that a lone caller makes no list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,6 +173,14 @@ impl<V> Tasks<V> {
         self.maker = Some(maker);
         self.stage = Stage::Stored { work, runnable: true };
         self.make_waker = Some(make_waker);
+    }
+
+    /// Lets a detached driver, which no task is yet, go on with work whose last caller has just left.
+    pub(crate) fn detach(&mut self, work: Work<V>) -> TaskId {
+        let driver = self.insert(Task { waker: None, on_abandon: OnAbandon::Fail, seat: None });
+        self.driver = Some(driver);
+        self.stage = Stage::Stored { work, runnable: true };
+        driver
     }
 
     /// Takes the work out for `task` to poll, if it is here and can go on. The task drives from then on.

@@ -1,12 +1,7 @@
-//! The settings of a group.
+//! The settings of a `SyncGroup`.
 
 use super::SyncGroup;
-use crate::call::{Defaults, OnAbandon, SharePredicate, checked_attempts};
-use crate::group::Group;
-use crate::primitive::AgeClock;
-use crate::table::Table;
-use alloc::sync::Arc;
-use core::fmt;
+use crate::settings::{Settings, common_settings};
 use core::hash::BuildHasher;
 use core::marker::PhantomData;
 use core::time::Duration;
@@ -21,7 +16,7 @@ use hashbrown::DefaultHashBuilder;
 /// | [`max_flight_age`](Self::max_flight_age) | none, and no clock is read |
 /// | [`wait_timeout`](Self::wait_timeout) | none: wait as long as it takes |
 /// | [`max_attempts`](Self::max_attempts) | no limit |
-/// | [`on_abandon`](Self::on_abandon) | [`OnAbandon::TakeOver`] |
+/// | [`on_abandon`](Self::on_abandon) | [`OnAbandon::TakeOver`](crate::OnAbandon::TakeOver) |
 /// | [`share_if`](Self::share_if) | every value is shared |
 ///
 /// # Examples
@@ -36,44 +31,30 @@ use hashbrown::DefaultHashBuilder;
 ///     .build();
 /// assert_eq!(group.do_call("k", || 7), 7);
 /// ```
+#[derive(Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct SyncGroupBuilder<K, V, S = DefaultHashBuilder> {
-    shards: usize,
-    hasher: S,
-    max_flight_age: Option<Duration>,
-    defaults: Defaults<V>,
+    settings: Settings<V, S>,
     key: PhantomData<fn() -> K>,
 }
 
 impl<K, V> SyncGroupBuilder<K, V> {
     pub(super) fn new() -> Self {
-        Self {
-            // Measured: with two threads 256 shards collide noticeably less than 64. Under loom each shard is one more
-            // object to track.
-            shards: if cfg!(loom) { 1 } else { 256 },
-            hasher: DefaultHashBuilder::default(),
-            max_flight_age: None,
-            defaults: Defaults::new(),
-            key: PhantomData,
-        }
+        Self { settings: Settings::new(), key: PhantomData }
     }
 }
 
 impl<K, V, S> SyncGroupBuilder<K, V, S> {
-    /// Into how many parts the table is cut, each with a lock of its own. Rounded up to a power of two, at most 65,536.
-    /// A part takes 128 bytes.
-    ///
-    /// # Panics
-    ///
-    /// If `shards` is zero.
-    #[track_caller]
-    pub fn shards(mut self, shards: usize) -> Self {
-        assert!(shards > 0, "oneflight: a group needs at least one shard");
-        self.shards = shards;
+    common_settings!();
+
+    /// The default of [`Call::wait_timeout`](crate::Call::wait_timeout). The methods that return no `Result` wait as long
+    /// as it takes, whatever is set here. Default: no limit.
+    pub fn wait_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.defaults.wait_timeout = Some(timeout);
         self
     }
 
-    /// How keys are hashed. A call hashes its key once.
+    /// How keys are hashed. A call hashes its key once. Default: hashbrown's, seeded for each group.
     ///
     /// # Examples
     ///
@@ -85,65 +66,11 @@ impl<K, V, S> SyncGroupBuilder<K, V, S> {
     /// assert_eq!(group.do_call("k", || 7), 7);
     /// ```
     pub fn hasher<H: BuildHasher>(self, hasher: H) -> SyncGroupBuilder<K, V, H> {
-        let Self { shards, hasher: _, max_flight_age, defaults, key } = self;
-        SyncGroupBuilder { shards, hasher, max_flight_age, defaults, key }
-    }
-
-    /// From this age on a flight takes no newcomer: the next caller leads a new flight, while those inside the old one are
-    /// served by it. It bounds how many callers a stuck leader can hold up. Off by default, and then no clock is read.
-    ///
-    /// The age is measured to about a 4,096th of `age`. With zero nobody ever joins.
-    pub fn max_flight_age(mut self, age: Duration) -> Self {
-        self.max_flight_age = Some(age);
-        self
-    }
-
-    /// The default of [`Call::wait_timeout`](crate::Call::wait_timeout). The methods that return no `Result` wait as long
-    /// as it takes, whatever is set here.
-    pub fn wait_timeout(mut self, timeout: Duration) -> Self {
-        self.defaults.wait_timeout = Some(timeout);
-        self
-    }
-
-    /// The default of [`Call::max_attempts`](crate::Call::max_attempts).
-    ///
-    /// # Panics
-    ///
-    /// If `max` is zero.
-    #[track_caller]
-    pub fn max_attempts(mut self, max: u32) -> Self {
-        self.defaults.max_attempts = checked_attempts(max);
-        self
-    }
-
-    /// The default of [`Call::on_abandon`](crate::Call::on_abandon).
-    pub fn on_abandon(mut self, on_abandon: OnAbandon) -> Self {
-        self.defaults.on_abandon = on_abandon;
-        self
-    }
-
-    /// The default of [`Call::share_if`](crate::Call::share_if).
-    pub fn share_if(mut self, share_if: impl Fn(&V) -> bool + Send + Sync + 'static) -> Self {
-        let share_if: Arc<SharePredicate<V>> = Arc::new(share_if);
-        self.defaults.share_if = Some(share_if);
-        self
+        SyncGroupBuilder { settings: self.settings.with_hasher(hasher), key: PhantomData }
     }
 
     /// The group.
     pub fn build(self) -> SyncGroup<K, V, S> {
-        let clock = self.max_flight_age.map(AgeClock::new);
-        SyncGroup { group: Group { table: Table::new(self.shards, self.hasher, clock), defaults: self.defaults } }
-    }
-}
-
-impl<K, V, S> fmt::Debug for SyncGroupBuilder<K, V, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SyncGroupBuilder")
-            .field("shards", &self.shards)
-            .field("max_flight_age", &self.max_flight_age)
-            .field("wait_timeout", &self.defaults.wait_timeout)
-            .field("max_attempts", &self.defaults.max_attempts)
-            .field("on_abandon", &self.defaults.on_abandon)
-            .finish_non_exhaustive()
+        SyncGroup { group: self.settings.into_group() }
     }
 }

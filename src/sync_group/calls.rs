@@ -8,7 +8,6 @@ use crate::outcome::Outcome;
 use alloc::borrow::ToOwned;
 use alloc::sync::Arc;
 use core::hash::{BuildHasher, Hash};
-use core::marker::PhantomData;
 use core::time::Duration;
 use hashbrown::Equivalent;
 
@@ -141,7 +140,7 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
         M: FnOnce() -> K,
     {
-        Call { group: self, key, make_key, options: self.group.defaults.options(), value: PhantomData }
+        Call { group: self, key, make_key, options: self.group.defaults.options(), detach: None }
     }
 
     /// The lead of `key` as a guard, if no flight is on that somebody leads. Never waits.
@@ -282,7 +281,7 @@ where
     where
         V: Clone,
     {
-        let Self { group, key, make_key, options, value: _ } = self;
+        let Self { group, key, make_key, options, detach: _ } = self;
         group.group.execute(key, make_key, work, options).map_err(|(error, _)| error)
     }
 }

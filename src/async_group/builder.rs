@@ -1,0 +1,92 @@
+//! The settings of an `AsyncGroup`.
+
+use super::AsyncGroup;
+use super::detached::Spawner;
+use crate::primitive::Arc;
+use crate::settings::{Settings, common_settings};
+use alloc::boxed::Box;
+use core::fmt;
+use core::future::Future;
+use core::hash::BuildHasher;
+use core::marker::PhantomData;
+use core::pin::Pin;
+use hashbrown::DefaultHashBuilder;
+
+/// Builds an [`AsyncGroup`] with other settings than [`AsyncGroup::new`] has.
+///
+/// | setting | default |
+/// |---|---|
+/// | [`shards`](Self::shards) | 256, or 1 without `std` |
+/// | [`hasher`](Self::hasher) | hashbrown's default, seeded for each group |
+#[cfg_attr(feature = "std", doc = "| [`max_flight_age`](Self::max_flight_age) | none, and no clock is read |")]
+/// | [`max_attempts`](Self::max_attempts) | no limit |
+/// | [`on_abandon`](Self::on_abandon) | [`OnAbandon::TakeOver`](crate::OnAbandon::TakeOver) |
+/// | [`share_if`](Self::share_if) | every value is shared |
+/// | [`spawner`](Self::spawner) | none: `detach` is refused |
+///
+/// # Examples
+///
+/// ```
+/// use oneflight::AsyncGroup;
+///
+/// let group: AsyncGroup<String, u32> = AsyncGroup::builder().shards(64).max_attempts(3).build();
+/// # let _ = group;
+/// ```
+#[must_use = "a builder does nothing until `build`"]
+pub struct AsyncGroupBuilder<K, V, S = DefaultHashBuilder> {
+    settings: Settings<V, S>,
+    spawner: Option<alloc::sync::Arc<Spawner>>,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<K, V> AsyncGroupBuilder<K, V> {
+    pub(super) fn new() -> Self {
+        Self { settings: Settings::new(), spawner: None, key: PhantomData }
+    }
+}
+
+impl<K, V, S> AsyncGroupBuilder<K, V, S> {
+    common_settings!();
+
+    /// How keys are hashed. A call hashes its key once. Default: hashbrown's, seeded for each group.
+    pub fn hasher<H: BuildHasher>(self, hasher: H) -> AsyncGroupBuilder<K, V, H> {
+        AsyncGroupBuilder { settings: self.settings.with_hasher(hasher), spawner: self.spawner, key: PhantomData }
+    }
+
+    /// Where detached work goes on after its last caller has left: any function that takes a boxed future and has it polled
+    /// to its end. Without one, [`Call::detach`](crate::Call::detach) panics.
+    ///
+    /// The spawner is called outside all locks, by the caller that leaves last (in its `Drop`). If it panics, or drops the
+    /// future, the work is dropped, and the flight is over like after any last caller.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::AsyncGroup;
+    ///
+    /// let group: AsyncGroup<String, u32> =
+    ///     AsyncGroup::builder().spawner(|work| smol::spawn(work).detach()).build();
+    /// # let _ = group;
+    /// ```
+    pub fn spawner(
+        mut self,
+        spawner: impl Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync + 'static,
+    ) -> Self {
+        self.spawner = Some(alloc::sync::Arc::new(spawner));
+        self
+    }
+
+    /// The group.
+    pub fn build(self) -> AsyncGroup<K, V, S> {
+        AsyncGroup { group: Arc::new(self.settings.into_group()), spawner: self.spawner }
+    }
+}
+
+impl<K, V, S> fmt::Debug for AsyncGroupBuilder<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncGroupBuilder")
+            .field("settings", &self.settings)
+            .field("spawner", &self.spawner.is_some())
+            .finish_non_exhaustive()
+    }
+}
