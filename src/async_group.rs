@@ -4,6 +4,7 @@ mod builder;
 mod calls;
 mod detached;
 mod inline;
+mod many;
 mod owned;
 mod place;
 

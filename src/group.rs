@@ -1,6 +1,7 @@
 //! What both kinds of group are made of: the table of flights, and how callers lead them, follow them and leave them.
 
 mod lead;
+mod many;
 mod slot;
 mod tasks;
 #[cfg(feature = "std")]
@@ -8,6 +9,7 @@ mod threads;
 
 pub use lead::Lead;
 pub(crate) use lead::Leading;
+pub(crate) use many::{Batch, in_order, land_all, missing};
 pub(crate) use slot::{Shared, Sight, Slot, Wake, flight_waker, own};
 pub(crate) use tasks::{Deposit, Detach, Drive, OwnedWork, Task, TaskId, Work};
 

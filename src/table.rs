@@ -82,6 +82,10 @@ impl KeyHash {
         Self(hash.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
     /// The part that names the shard: disjoint from the part below.
     fn shard(self, shards: usize) -> usize {
         (self.0 >> 48) as usize & (shards - 1)

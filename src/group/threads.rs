@@ -1,5 +1,6 @@
 //! Threads as callers: leading, waiting for a value, taking over, giving up.
 
+use super::many::{Batch, check_length, in_order, land_all, missing};
 use super::slot::{RELAY, Shared, Sight, Slot, Wake, own};
 use super::{Entered, Group, Leading, note_leader};
 use crate::call::Options;
@@ -9,6 +10,7 @@ use crate::outcome::{Outcome, Role};
 use crate::primitive::{Arc, ThreadNumber, spin_until};
 use crate::table::{FlightId, Verdict};
 use alloc::borrow::ToOwned;
+use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
 use hashbrown::Equivalent;
@@ -17,20 +19,20 @@ use std::time::Instant;
 /// How many followers of a flight may spin before they sleep.
 const MOST_SPINNERS: u32 = 2;
 
-/// A caller that has joined a flight.
-struct Following<V> {
+/// A thread's place in a flight that it has joined. Dropping it leaves the flight.
+pub(crate) struct Following<'g, K, V, S> {
+    group: &'g Group<K, V, S>,
     id: FlightId,
     slot: Arc<Slot<V>>,
-    seat: Seat,
+    /// `None` once it has left.
+    seat: Option<Seat>,
 }
 
 /// How following ended.
-enum Followed<V> {
+pub(crate) enum Followed<'g, K, V, S> {
     Value(Arc<V>),
-    /// The caller leads now and must run this attempt.
-    Lead {
-        attempt: u32,
-    },
+    /// The caller leads now and must run its own work.
+    Lead(Leading<'g, K, V, S>),
     Failed(CallError),
 }
 
@@ -89,6 +91,44 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         }
     }
 
+    /// See [`SyncGroup::do_many`](crate::SyncGroup::do_many).
+    #[track_caller]
+    pub(crate) fn do_many<'q, Q>(
+        &self,
+        keys: impl IntoIterator<Item = &'q Q>,
+        mut work: impl FnMut(Vec<&'q Q>) -> Vec<V>,
+    ) -> Vec<V>
+    where
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
+        V: Clone,
+    {
+        let entered = self.enter_many(keys, |_, seat| seat, Following::new);
+        let Batch { order, keys, leads, waits } = entered.unwrap_or_else(|error| error.refuse());
+        let mut values: Vec<Option<V>> = keys.iter().map(|_| None).collect();
+        if !leads.is_empty() {
+            let loaded = work(missing(&keys, &leads));
+            land_all(self, leads, loaded, &mut values);
+        }
+        for (index, following) in waits {
+            let key = keys[index];
+            let leading = match following.wait(None, self.defaults.max_attempts) {
+                Followed::Value(value) => {
+                    values[index] = Some(own(value));
+                    continue;
+                }
+                Followed::Lead(leading) => leading,
+                Followed::Failed(CallError::Abandoned) => {
+                    values[index] = Some(self.do_call(key, || single(work(Vec::from([key])))));
+                    continue;
+                }
+                Followed::Failed(error) => error.refuse(),
+            };
+            let loaded = work(Vec::from([key]));
+            land_all(self, Vec::from([(index, leading)]), loaded, &mut values);
+        }
+        in_order(&order, values)
+    }
+
     /// A thread's call, from entering the table to its end. Gives the work back if it was not run.
     #[inline]
     pub(crate) fn execute<Q, F, M, P>(
@@ -108,13 +148,15 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         let leading = match self.enter(key, make_key, options.on_abandon, options.max_attempts, |_, seat| seat) {
             Entered::Lead(leading) => leading,
             Entered::Reentrant => return Err((CallError::Reentrant, work)),
-            Entered::Wait(id, slot, seat) => match self.follow(Following { id, slot, seat }, options.wait_timeout) {
-                Followed::Value(value) => {
-                    return Ok(Outcome { value: own(value), role: Role::Followed, shared: true });
+            Entered::Wait(id, slot, seat) => {
+                match Following::new(self, id, slot, seat).wait(options.wait_timeout, options.max_attempts) {
+                    Followed::Value(value) => {
+                        return Ok(Outcome { value: own(value), role: Role::Followed, shared: true });
+                    }
+                    Followed::Lead(leading) => leading,
+                    Followed::Failed(error) => return Err((error, work)),
                 }
-                Followed::Lead { attempt } => Leading::new(self, id, attempt, options.max_attempts),
-                Followed::Failed(error) => return Err((error, work)),
-            },
+            }
         };
         // A panic in the work drops the lead, which abandons the flight, and goes on up.
         let value = work();
@@ -122,44 +164,53 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
     }
 }
 
-impl<K, V, S> Group<K, V, S> {
+impl<'g, K, V, S> Following<'g, K, V, S> {
+    pub(crate) fn new(group: &'g Group<K, V, S>, id: FlightId, slot: Arc<Slot<V>>, seat: Seat) -> Self {
+        Self { group, id, slot, seat: Some(seat) }
+    }
+
+    /// Waits until the flight lands, or this thread must lead, or the time is up.
     #[cold]
-    fn follow(&self, following: Following<V>, timeout: Option<Duration>) -> Followed<V> {
-        let Following { slot, seat, .. } = &following;
+    pub(crate) fn wait(mut self, timeout: Option<Duration>, max_attempts: u32) -> Followed<'g, K, V, S> {
         let deadline = Deadline::after(timeout);
+        let seat = self.seat.expect("it waits once");
         // Spinning pays while few wait; a crowd would only take the cores from the leader.
-        let mut spin = slot.step(|flight| flight.waiters() <= MOST_SPINNERS);
+        let mut spin = self.slot.step(|flight| flight.waiters() <= MOST_SPINNERS);
         loop {
             // Listen, look, wait, in this order: `Leading` changes the state before it notifies.
-            let ticket = slot.queue.listen();
-            match slot.with(|shared| shared.look(*seat)) {
-                Sight::Value(value) => return relayed(slot, value),
-                Sight::Abandoned => return self.give_up(&following, CallError::Abandoned),
+            let ticket = self.slot.queue.listen();
+            match self.slot.with(|shared| shared.look(seat)) {
+                Sight::Value(value) => {
+                    self.seat = None;
+                    return self.relay(value);
+                }
+                Sight::Abandoned => return self.give_up(CallError::Abandoned),
                 Sight::TakeOver => {
-                    if let Some(attempt) = self.take_over(&following) {
-                        return Followed::Lead { attempt };
+                    if let Some(attempt) = self.take_over(seat) {
+                        self.seat = None;
+                        return Followed::Lead(Leading::new(self.group, self.id, attempt, max_attempts));
                     }
                 }
-                Sight::Wait if deadline.has_passed() => return self.give_up(&following, CallError::TimedOut),
+                Sight::Wait if deadline.has_passed() => return self.give_up(CallError::TimedOut),
                 Sight::Wait => {
                     if core::mem::take(&mut spin) {
-                        spin_until(|| slot.queue.is_stale(ticket));
+                        spin_until(|| self.slot.queue.is_stale(ticket));
                     }
                     #[cfg(all(feature = "deadlock-detection", not(loom)))]
-                    let _edge = match crate::deadlock::begin_wait(&slot.leader, deadline.instant().is_some()) {
+                    let _edge = match crate::deadlock::begin_wait(&self.slot.leader, deadline.instant().is_some()) {
                         Ok(edge) => edge,
-                        Err(crate::deadlock::Cycle) => return self.give_up(&following, CallError::WouldDeadlock),
+                        Err(crate::deadlock::Cycle) => return self.give_up(CallError::WouldDeadlock),
                     };
-                    slot.queue.wait(ticket, deadline.instant());
+                    self.slot.queue.wait(ticket, deadline.instant());
                 }
             }
         }
     }
 
     /// Takes the vacant flight over, unless another was faster.
-    fn take_over(&self, following: &Following<V>) -> Option<u32> {
-        let taken = self.table.update(following.id, |entry, counts| {
-            let attempt = following.slot.step(|flight| flight.take_over(following.seat));
+    fn take_over(&self, seat: Seat) -> Option<u32> {
+        let taken = self.group.table.update(self.id, |entry, counts| {
+            let attempt = self.slot.step(|flight| flight.take_over(seat));
             if attempt.is_some() {
                 counts.take_overs += 1;
                 note_leader(entry, ThreadNumber::current());
@@ -170,34 +221,57 @@ impl<K, V, S> Group<K, V, S> {
         taken.and_then(|(attempt, _)| attempt)
     }
 
-    /// Leaves, and passes on whatever message it may have been the only one to get. If the flight has landed in the
-    /// meantime, its value is returned after all.
-    fn give_up(&self, following: &Following<V>, error: CallError) -> Followed<V> {
-        let Following { id, slot, seat } = following;
+    /// Leaves. If the flight has landed in the meantime, its value is returned after all.
+    fn give_up(mut self, error: CallError) -> Followed<'g, K, V, S> {
+        match self.leave(error == CallError::TimedOut) {
+            Some(value) => self.relay(value),
+            None => Followed::Failed(error),
+        }
+    }
+
+    /// Leaves, and passes on whatever message it may have been the only one to get. Returns the value if the flight has
+    /// landed.
+    fn leave(&mut self, timed_out: bool) -> Option<Arc<V>> {
+        let seat = self.seat.take()?;
         // The table's lock first: the last one to leave takes the entry away in the same critical section.
-        let left = self.table.update(*id, |_, counts| {
-            let left = slot.with(|shared| give_up(shared, *seat));
-            counts.timeouts += u64::from(left.is_ok() && error == CallError::TimedOut);
+        let left = self.group.table.update(self.id, |_, counts| {
+            let left = self.slot.with(|shared| give_up(shared, seat));
+            counts.timeouts += u64::from(left.is_ok() && timed_out);
             let last = matches!(left, Ok((true, _)));
             (if last { Verdict::Remove } else { Verdict::Keep }, left)
         });
         let (left, entry) = match left {
             Some((left, entry)) => (left, entry),
-            None => (slot.with(|shared| give_up(shared, *seat)), None),
+            None => (self.slot.with(|shared| give_up(shared, seat)), None),
         };
         match left {
-            Err(value) => return relayed(slot, value),
-            Ok((_, wake)) => slot.wake(wake),
+            Err(value) => return Some(value),
+            Ok((_, wake)) => self.slot.wake(wake),
         }
         drop(entry);
-        Followed::Failed(error)
+        None
+    }
+
+    /// Passes the wake-up on before anything else: the caller may go on to run for long, and the others sleep.
+    fn relay(&self, value: Arc<V>) -> Followed<'g, K, V, S> {
+        self.slot.queue.relay(RELAY);
+        Followed::Value(value)
     }
 }
 
-/// Passes the wake-up on before anything else: the caller may go on to run for long, and the others sleep.
-fn relayed<V>(slot: &Slot<V>, value: Arc<V>) -> Followed<V> {
-    slot.queue.relay(RELAY);
-    Followed::Value(value)
+impl<K, V, S> Drop for Following<'_, K, V, S> {
+    fn drop(&mut self) {
+        if let Some(_unwanted) = self.leave(false) {
+            self.slot.queue.relay(RELAY);
+        }
+    }
+}
+
+/// What the work of a batch returned for one key.
+#[track_caller]
+fn single<V>(loaded: Vec<V>) -> V {
+    check_length(1, loaded.len());
+    loaded.into_iter().next().expect("its length has just been checked")
 }
 
 /// Leaves, unless the flight has landed. Says whether the entry must go, and whom to wake.

@@ -1,0 +1,185 @@
+//! Calls with several keys.
+
+use super::AsyncGroup;
+use super::place::{Arrival, Place};
+use crate::error::CallError;
+use crate::group::{Batch, Entered, Group, Leading, Task, in_order, land_all, missing, own};
+use crate::primitive::{ThreadNumber, resume_panic};
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::future::{Future, poll_fn};
+use core::hash::{BuildHasher, Hash};
+use core::mem;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use hashbrown::Equivalent;
+
+impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
+    /// A call with several keys: `work` gets those that are not in flight and makes a future of their values, in the same
+    /// order. The others are awaited. Returns a value for each key, in the order of `keys`; keys may stand there more than
+    /// once.
+    ///
+    /// Each key has a flight of its own, so that single calls and overlapping batches share it. This caller's own keys land
+    /// as soon as its work has ended, whatever it still waits for, so batches that overlap, in whatever order, never wait for
+    /// each other in a circle. If the leader of a key leaves without a value, `work` is called again with the keys that this
+    /// caller takes over.
+    ///
+    /// The work runs inside the caller's own future, with the hazard of [`do_call_inline`](Self::do_call_inline). The group's
+    /// defaults apply to each key. Nothing happens before the first poll.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be dropped at any time. The keys that it led are taken over by their followers, with their own work.
+    ///
+    /// # Panics
+    ///
+    /// If `work` or its future panics, with that panic, or returns another number of values than it was given keys: its keys
+    /// are free then, and followers take over. If it is awaited inside the work of one of the keys (with `std`). If code of
+    /// a key or a value panics.
+    ///
+    /// # Memory
+    ///
+    /// What a work wrote before it ended is visible to every caller that gets its value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # smol::block_on(async {
+    /// let group: oneflight::AsyncGroup<u32, String> = oneflight::AsyncGroup::new();
+    /// let load = async |ids: Vec<&u32>| -> Vec<String> { ids.iter().map(|id| format!("user {id}")).collect() };
+    /// let names = group.do_many(&[3, 1, 3], |missing| load(missing)).await;
+    /// assert_eq!(names, ["user 3", "user 1", "user 3"]);
+    /// # });
+    /// ```
+    pub async fn do_many<'q, Q, W, F>(&self, keys: impl IntoIterator<Item = &'q Q>, mut work: W) -> Vec<V>
+    where
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
+        V: Clone,
+        W: FnMut(Vec<&'q Q>) -> F,
+        F: Future<Output = Vec<V>>,
+    {
+        let group = &*self.group;
+        let on_abandon = group.defaults.on_abandon;
+        let entered = group.enter_many(
+            keys,
+            |shared, seat| shared.tasks.insert(Task { waker: None, on_abandon, seat: Some(seat) }),
+            |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
+        );
+        let Batch { order, keys, leads, waits } = entered.unwrap_or_else(|error| error.refuse());
+        let values = keys.iter().map(|_| None).collect();
+        let mut batch = Running { group, keys, led: leads, running: Vec::new(), waits, values };
+        poll_fn(|cx| batch.poll(cx, &mut work)).await;
+        in_order(&order, batch.values)
+    }
+}
+
+/// A batch under way.
+struct Running<'g, 'q, Q: ?Sized, K, V, S, F> {
+    group: &'g Group<K, V, S>,
+    keys: Vec<&'q Q>,
+    /// Keys that this caller leads and whose work is still to be made.
+    led: Vec<(usize, Leading<'g, K, V, S>)>,
+    running: Vec<Load<'g, K, V, S, F>>,
+    waits: Vec<(usize, Place<&'g Group<K, V, S>, K, V, S>)>,
+    values: Vec<Option<V>>,
+}
+
+/// One run of the work. The leads come first, so that they are dropped first: flights are abandoned before work is dropped.
+struct Load<'g, K, V, S, F> {
+    leads: Vec<(usize, Leading<'g, K, V, S>)>,
+    future: Pin<Box<F>>,
+}
+
+impl<'g, 'q, Q, K, V, S, F> Running<'g, 'q, Q, K, V, S, F>
+where
+    Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+    V: Clone,
+    S: BuildHasher,
+    F: Future<Output = Vec<V>>,
+{
+    fn poll(&mut self, cx: &mut Context<'_>, work: &mut impl FnMut(Vec<&'q Q>) -> F) -> Poll<()> {
+        loop {
+            if !self.led.is_empty() {
+                // Moved out first: if the closure panics, the leads are dropped with it.
+                let leads = mem::take(&mut self.led);
+                let future = Box::pin(work(missing(&self.keys, &leads)));
+                self.running.push(Load { leads, future });
+            }
+            self.poll_loads(cx);
+            self.poll_places(cx);
+            if self.led.is_empty() {
+                let ended = self.running.is_empty() && self.waits.is_empty();
+                return if ended { Poll::Ready(()) } else { Poll::Pending };
+            }
+        }
+    }
+
+    fn poll_loads(&mut self, cx: &mut Context<'_>) {
+        for mut load in mem::take(&mut self.running) {
+            // A call of one of its own keys from inside the work is told by the thread that is noted here.
+            load.note_thread(ThreadNumber::current());
+            match load.future.as_mut().poll(cx) {
+                Poll::Pending => {
+                    load.note_thread(None);
+                    self.running.push(load);
+                }
+                Poll::Ready(loaded) => {
+                    let Load { leads, future } = load;
+                    land_all(self.group, leads, loaded, &mut self.values);
+                    drop(future);
+                }
+            }
+        }
+    }
+
+    /// Every place is polled each time: one that is not could be the one that its flight counts on.
+    fn poll_places(&mut self, cx: &mut Context<'_>) {
+        for (index, mut place) in mem::take(&mut self.waits) {
+            let id = place.id();
+            let Poll::Ready(arrival) = place.poll(cx) else {
+                self.waits.push((index, place));
+                continue;
+            };
+            match arrival {
+                Arrival::Landed(value, _) | Arrival::Drove { value, .. } => self.values[index] = Some(own(value)),
+                Arrival::Own(value, _) => self.values[index] = Some(value),
+                Arrival::TookOver { attempt } => {
+                    let leading = Leading::new(self.group, id, attempt, self.group.defaults.max_attempts);
+                    self.led.push((index, leading));
+                }
+                Arrival::Failed(CallError::Abandoned) => self.enter_again(index, cx),
+                Arrival::Failed(error) => error.refuse(),
+                Arrival::Panicked(payload) => resume_panic(payload),
+            }
+        }
+    }
+
+    fn enter_again(&mut self, index: usize, cx: &mut Context<'_>) {
+        let key = self.keys[index];
+        let on_abandon = self.group.defaults.on_abandon;
+        let max_attempts = self.group.defaults.max_attempts;
+        let entered = self.group.enter(
+            key,
+            || key.to_owned(),
+            on_abandon,
+            max_attempts,
+            |shared, seat| shared.tasks.insert(Task { waker: None, on_abandon, seat: Some(seat) }),
+        );
+        match entered {
+            Entered::Lead(leading) => self.led.push((index, leading)),
+            Entered::Wait(id, slot, task) => {
+                self.waits.push((index, Place::waiting(self.group, id, slot, task, on_abandon)));
+                // It has not left its waker there yet.
+                cx.waker().wake_by_ref();
+            }
+            Entered::Reentrant => CallError::Reentrant.refuse(),
+        }
+    }
+}
+
+impl<K, V, S, F> Load<'_, K, V, S, F> {
+    fn note_thread(&self, thread: Option<ThreadNumber>) {
+        self.leads.iter().for_each(|(_, leading)| leading.note_thread(thread));
+    }
+}

@@ -1,0 +1,93 @@
+//! Batches: which keys of a call with several are to be loaded, and which are in flight already.
+
+use super::{Entered, Group, Leading, Shared, Slot};
+use crate::error::CallError;
+use crate::flight::Seat;
+use crate::primitive::Arc;
+use crate::table::FlightId;
+use alloc::borrow::ToOwned;
+use alloc::vec::Vec;
+use core::hash::{BuildHasher, Hash};
+use hashbrown::{Equivalent, HashTable};
+
+/// The distinct keys of a batch, each led or waited for by a `W`.
+pub(crate) struct Batch<'g, 'q, Q: ?Sized, K, V, S, W> {
+    /// Which of the distinct keys each key of the caller's is.
+    pub(crate) order: Vec<usize>,
+    pub(crate) keys: Vec<&'q Q>,
+    pub(crate) leads: Vec<(usize, Leading<'g, K, V, S>)>,
+    pub(crate) waits: Vec<(usize, W)>,
+}
+
+impl<K, V, S: BuildHasher> Group<K, V, S> {
+    /// Enters the table with every distinct key. `wait` makes a waiter of a seat, in two steps: under the locks and outside.
+    pub(crate) fn enter_many<'g, 'q, Q, T, W>(
+        &'g self,
+        keys: impl IntoIterator<Item = &'q Q>,
+        mut sit: impl FnMut(&mut Shared<V>, Seat) -> T,
+        mut wait: impl FnMut(&'g Self, FlightId, Arc<Slot<V>>, T) -> W,
+    ) -> Result<Batch<'g, 'q, Q, K, V, S, W>, CallError>
+    where
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
+    {
+        let mut batch = Batch { order: Vec::new(), keys: Vec::new(), leads: Vec::new(), waits: Vec::new() };
+        let mut known = HashTable::<(u64, usize)>::new();
+        for key in keys {
+            let hash = self.table.hash(key).bits();
+            let found = known.find(hash, |&(_, index)| batch.keys[index] == key).map(|&(_, index)| index);
+            batch.order.push(found.unwrap_or(batch.keys.len()));
+            if found.is_none() {
+                known.insert_unique(hash, (hash, batch.keys.len()), |&(hash, _)| hash);
+                batch.keys.push(key);
+            }
+        }
+        let on_abandon = self.defaults.on_abandon;
+        for (index, &key) in batch.keys.iter().enumerate() {
+            match self.enter(key, || key.to_owned(), on_abandon, self.defaults.max_attempts, &mut sit) {
+                Entered::Lead(leading) => batch.leads.push((index, leading)),
+                Entered::Wait(id, slot, seat) => batch.waits.push((index, wait(self, id, slot, seat))),
+                Entered::Reentrant => return Err(CallError::Reentrant),
+            }
+        }
+        Ok(batch)
+    }
+}
+
+/// The keys that a batch leads.
+pub(crate) fn missing<'q, Q: ?Sized, L>(keys: &[&'q Q], leads: &[(usize, L)]) -> Vec<&'q Q> {
+    leads.iter().map(|&(index, _)| keys[index]).collect()
+}
+
+/// Lands each lead with its value; the values stay with the batch. A `Vec` of the wrong length abandons them all.
+#[track_caller]
+pub(crate) fn land_all<K, V: Clone, S>(
+    group: &Group<K, V, S>,
+    leads: Vec<(usize, Leading<'_, K, V, S>)>,
+    loaded: Vec<V>,
+    values: &mut [Option<V>],
+) {
+    check_length(leads.len(), loaded.len());
+    for ((index, leading), value) in leads.into_iter().zip(loaded) {
+        values[index] = Some(leading.finish(value, |value| group.defaults.shares(value)).value);
+    }
+}
+
+#[track_caller]
+pub(crate) fn check_length(asked: usize, got: usize) {
+    assert!(
+        asked == got,
+        "oneflight: the work of do_many was asked for {asked} keys and returned {got} values: it must return one for each"
+    );
+}
+
+/// The values in the order of the caller's keys: moved where a key stands for the last time, cloned before.
+pub(crate) fn in_order<V: Clone>(order: &[usize], mut values: Vec<Option<V>>) -> Vec<V> {
+    let mut uses = alloc::vec![0_usize; values.len()];
+    order.iter().for_each(|&index| uses[index] += 1);
+    let value = |&index: &usize| {
+        uses[index] -= 1;
+        let value = if uses[index] == 0 { values[index].take() } else { values[index].clone() };
+        value.expect("every key of a batch has its value")
+    };
+    order.iter().map(value).collect()
+}
