@@ -1,0 +1,137 @@
+//! The command line: every limit is checked here, before anything is built.
+
+use core::time::Duration;
+use std::fs::OpenOptions;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser, value_parser};
+
+use crate::catalogue::PRODUCTS;
+
+/// More than this would only measure how much memory the machine has: each request is kept until the end.
+const MOST_REQUESTS: f64 = 5_000_000.0;
+
+/// Shows what a cache stampede does to a real database, and what request coalescing does about it.
+///
+/// A shop of 50,000 products in SQLite caches rendered product pages for a short time. The same traffic is sent to it
+/// once without protection ("none") and once with oneflight's SyncGroup ("sync").
+#[derive(Debug, Parser)]
+#[command(name = "stampede")]
+pub(crate) struct Options {
+    /// Threads that serve requests; as many queries can run at once
+    #[arg(long, default_value_t = 64, value_parser = value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: u16,
+
+    /// Requests a second, of all threads together
+    #[arg(long, default_value_t = 12_000, value_parser = value_parser!(u32).range(1..=100_000))]
+    pub(crate) rate: u32,
+
+    /// Seconds that a rendered page stays in the cache
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) ttl: Duration,
+
+    /// Seconds of traffic, for each way
+    #[arg(long, default_value = "10", value_parser = seconds)]
+    pub(crate) seconds: Duration,
+
+    /// Different products that are asked for, the most popular far more often than the last
+    #[arg(long, default_value_t = 12, value_parser = value_parser!(u32).range(1..=i64::from(PRODUCTS)))]
+    pub(crate) keys: u32,
+
+    /// The same seed gives the same shop and the same traffic
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Print only the figures, as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Also write the result as a picture
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+}
+
+impl Options {
+    /// Reads the command line; what makes no sense ends the program here with a message and exit code 2.
+    pub(crate) fn from_command_line() -> Self {
+        let options = Self::parse();
+        if let Err(message) = options.check() {
+            Self::command().error(ErrorKind::ValueValidation, message).exit();
+        }
+        options
+    }
+
+    /// What no single option can tell.
+    fn check(&self) -> Result<(), String> {
+        if f64::from(self.rate) * self.seconds.as_secs_f64() > MOST_REQUESTS {
+            return Err(format!("--rate times --seconds is more than {MOST_REQUESTS} requests: lower one of them"));
+        }
+        if let Some(file) = &self.svg {
+            // Now, not after half a minute of work. Opened for appending: an older picture stays until there is a new one.
+            OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(file)
+                .map_err(|error| format!("--svg {}: cannot be written: {error}", file.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if !(0.01..=600.0).contains(&seconds) {
+        return Err("not in 0.01..=600 seconds".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Options, clap::Error> {
+        Options::try_parse_from(core::iter::once(&"stampede").chain(arguments))
+    }
+
+    #[test]
+    fn the_defaults_are_valid_and_expire_several_times() {
+        let options = parse(&[]).expect("defaults parse");
+        options.check().expect("defaults are valid");
+        assert!(options.seconds >= 2 * options.ttl);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_the_usage_exit_code() {
+        let nonsense = [
+            ["--threads", "0"],
+            ["--rate", "0"],
+            ["--ttl", "0"],
+            ["--ttl", "-1"],
+            ["--ttl", "NaN"],
+            ["--seconds", "0"],
+            ["--seconds", "inf"],
+            ["--seconds", "soon"],
+            ["--keys", "0"],
+            ["--keys", "50001"],
+            ["--seed", "-1"],
+        ];
+        for arguments in nonsense {
+            let error = parse(&arguments).expect_err(&arguments.join(" "));
+            assert_eq!(error.exit_code(), 2, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_would_not_fit_in_memory_is_refused() {
+        let options = parse(&["--rate", "100000", "--seconds", "600"]).expect("each alone is fine");
+        assert!(options.check().is_err());
+    }
+
+    #[test]
+    fn a_picture_that_cannot_be_written_is_refused_before_the_run() {
+        let options = parse(&["--svg", "no/such/directory/picture.svg"]).expect("parses");
+        assert!(options.check().is_err());
+    }
+}
