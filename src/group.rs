@@ -11,7 +11,7 @@ pub use lead::Lead;
 pub(crate) use lead::Leading;
 pub(crate) use many::{Batch, in_order, land_all, missing};
 pub(crate) use slot::{Shared, Sight, Slot, Wake, flight_waker, own};
-pub(crate) use tasks::{Deposit, Detach, Drive, OwnedWork, Task, TaskId, Work};
+pub(crate) use tasks::{Deposit, Detach, Drive, OwnedWork, Task, TaskId, Tasks, Work};
 
 use crate::call::{Defaults, OnAbandon};
 use crate::flight::{Join, Seat};
@@ -29,6 +29,15 @@ pub(crate) struct Group<K, V, S> {
 
 pub(crate) type Entry<K, V> = table::Entry<K, Arc<Slot<V>>>;
 
+/// A caller about to enter the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) on_abandon: OnAbandon,
+    pub(crate) max_attempts: u32,
+    /// Whether it runs its work itself if it leads, rather than give it to the flight.
+    pub(crate) is_thread: bool,
+}
+
 /// What came of entering the table.
 pub(crate) enum Entered<'g, K, V, S, W> {
     Lead(Leading<'g, K, V, S>),
@@ -39,13 +48,14 @@ pub(crate) enum Entered<'g, K, V, S, W> {
 
 impl<K, V, S: BuildHasher> Group<K, V, S> {
     /// Leads a new or a vacant flight of `key`, or gets a seat in one that is led; `wait` is called with it under the locks.
+    /// A new flight gets what `shared` makes.
     #[inline]
     pub(crate) fn enter<Q, M, W>(
         &self,
         key: &Q,
         make_key: M,
-        on_abandon: OnAbandon,
-        max_attempts: u32,
+        newcomer: Newcomer,
+        shared: impl FnOnce() -> Option<Arc<Slot<V>>>,
         mut wait: impl FnMut(&mut Shared<V>, Seat) -> W,
     ) -> Entered<'_, K, V, S, W>
     where
@@ -57,8 +67,10 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             Lead { attempt: u32 },
             Reentrant,
         }
+        let Newcomer { on_abandon, max_attempts, is_thread } = newcomer;
         let me = ThreadNumber::current();
-        let found = self.table.join_or_lead(self.table.hash(key), key, make_key, me, |entry, counts| {
+        let leader = me.filter(|_| is_thread);
+        let found = self.table.join_or_lead(self.table.hash(key), key, make_key, leader, shared, |entry, counts| {
             if me.is_some() && entry.leader == me {
                 return (Joined::Reentrant, None);
             }
@@ -102,12 +114,19 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
     {
         // A guard belongs to no thread, so nobody is noted as the leader.
-        let found = self.table.join_or_lead(self.table.hash(key), key, make_key, None, |entry, counts| {
-            // Without a slot the flight is led by somebody, alone.
-            let attempt = entry.shared.as_ref()?.step(|flight| flight.try_lead())?;
-            counts.take_overs += 1;
-            Some(attempt)
-        });
+        let found = self.table.join_or_lead(
+            self.table.hash(key),
+            key,
+            make_key,
+            None,
+            || None,
+            |entry, counts| {
+                // Without a slot the flight is led by somebody, alone.
+                let attempt = entry.shared.as_ref()?.step(|flight| flight.try_lead())?;
+                counts.take_overs += 1;
+                Some(attempt)
+            },
+        );
         let (id, attempt) = match found {
             Found::Led(id) => (id, 1),
             Found::Joined(id, attempt) => (id, attempt?),

@@ -40,7 +40,7 @@ pub(crate) struct Entries<K, T> {
 #[derive(Debug)]
 pub(crate) struct Entry<K, T> {
     pub(crate) key: K,
-    /// Made by the first caller that joins: a lone leader's flight has none.
+    /// Made by the first caller that joins, unless the leader needs it: a lone thread's flight has none.
     pub(crate) shared: Option<T>,
     hash: u32,
     sequence: u32,
@@ -131,7 +131,8 @@ impl<K, T, S> Table<K, T, S> {
 
     /// Joins the flight of `key` by way of `join`, or begins one that is led by `leader`.
     ///
-    /// `make_key` runs outside the lock, only if this caller seems to lead; its key is dropped if another was faster.
+    /// `make_key` runs outside the lock, only if this caller seems to lead; its key is dropped if another was faster. A new
+    /// flight gets what `shared` makes, under the lock.
     #[inline]
     pub(crate) fn join_or_lead<Q, R>(
         &self,
@@ -139,6 +140,7 @@ impl<K, T, S> Table<K, T, S> {
         key: &Q,
         make_key: impl FnOnce() -> K,
         leader: Option<ThreadNumber>,
+        shared: impl FnOnce() -> Option<T>,
         mut join: impl FnMut(&mut Entry<K, T>, &mut Stats) -> R,
     ) -> Found<R>
     where
@@ -156,7 +158,7 @@ impl<K, T, S> Table<K, T, S> {
             }
         }
         let owned = make_key();
-        match shard.with(|entries| entries.join_or_insert(hash, key, owned, leader, now, limit, &mut join)) {
+        match shard.with(|entries| entries.join_or_insert(hash, key, owned, leader, shared, now, limit, &mut join)) {
             Ok(id) => Found::Led(id),
             Err((id, answer, _unused_key)) => Found::Joined(id, answer),
         }
@@ -280,6 +282,7 @@ impl<K, T> Entries<K, T> {
         key: &Q,
         owned: K,
         leader: Option<ThreadNumber>,
+        shared: impl FnOnce() -> Option<T>,
         now: u32,
         limit: Option<u32>,
         join: impl FnOnce(&mut Entry<K, T>, &mut Stats) -> R,
@@ -306,10 +309,10 @@ impl<K, T> Entries<K, T> {
             TableEntry::Vacant(vacant) => {
                 if taken {
                     sequence = free_sequence(vacant.into_table(), in_shard, sequence);
-                    let entry = Entry::new(owned, in_shard, sequence, leader, now);
+                    let entry = Entry::new(owned, shared(), in_shard, sequence, leader, now);
                     self.table.insert_unique(table_hash(in_shard), entry, rehash);
                 } else {
-                    vacant.insert(Entry::new(owned, in_shard, sequence, leader, now));
+                    vacant.insert(Entry::new(owned, shared(), in_shard, sequence, leader, now));
                 }
                 self.last_sequence = sequence;
                 self.counts.flights += 1;
@@ -347,8 +350,8 @@ fn free_sequence<K, T>(table: &HashTable<Entry<K, T>>, hash: u32, mut sequence: 
 }
 
 impl<K, T> Entry<K, T> {
-    fn new(key: K, hash: u32, sequence: u32, leader: Option<ThreadNumber>, now: u32) -> Self {
-        Self { key, shared: None, hash, sequence, leader, admission: Admission::open(now) }
+    fn new(key: K, shared: Option<T>, hash: u32, sequence: u32, leader: Option<ThreadNumber>, now: u32) -> Self {
+        Self { key, shared, hash, sequence, leader, admission: Admission::open(now) }
     }
 
     #[inline]

@@ -21,7 +21,7 @@ impl<K, V: Clone, S> Future for Driver<K, V, S> {
         match ready!(self.0.poll(cx)) {
             Arrival::Panicked(payload) => resume_panic(payload),
             // It does not take over: it has no closure, and asked to be told of an abandoned flight instead.
-            Arrival::Landed(..) | Arrival::Drove { .. } | Arrival::Own(..) | Arrival::Failed(_) => Poll::Ready(()),
+            Arrival::Landed(..) | Arrival::Own(..) | Arrival::Failed(_) => Poll::Ready(()),
             Arrival::TookOver { .. } => unreachable!("a detached driver does not take over"),
         }
     }

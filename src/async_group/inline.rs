@@ -3,7 +3,7 @@
 use super::place::{Arrival, Place};
 use crate::call::Options;
 use crate::error::CallError;
-use crate::group::{Entered, Group, Leading, Task, own};
+use crate::group::{Entered, Group, Leading, Newcomer, Task, own};
 use crate::outcome::Outcome;
 use crate::primitive::ThreadNumber;
 use core::future::Future;
@@ -75,9 +75,14 @@ where
         let mut this = self.project();
         let Options { on_abandon, max_attempts, .. } = *this.options;
         if let Some(make_key) = this.make_key.take() {
-            let entered = this.group.enter(*this.key, make_key, on_abandon, max_attempts, |shared, seat| {
-                shared.tasks.insert(Task { waker: None, on_abandon, seat: Some(seat) })
-            });
+            let newcomer = Newcomer { on_abandon, max_attempts, is_thread: true };
+            let entered = this.group.enter(
+                *this.key,
+                make_key,
+                newcomer,
+                || None,
+                |shared, seat| shared.tasks.insert(Task::new(on_abandon, Some(seat))),
+            );
             match entered {
                 Entered::Lead(leading) => {
                     let work = this.work.take().expect("a call leads once at most");
@@ -102,7 +107,6 @@ where
                     None
                 }
                 Arrival::Landed(value, role) => Some(Ok(Outcome { value: own(value), role, shared: true })),
-                Arrival::Drove { value, role, shared } => Some(Ok(Outcome { value: own(value), role, shared })),
                 Arrival::Own(value, role) => Some(Ok(Outcome { value, role, shared: false })),
                 Arrival::Failed(error) => Some(Err(error)),
                 Arrival::Panicked(payload) => crate::primitive::resume_panic(payload),

@@ -3,7 +3,7 @@
 use super::AsyncGroup;
 use super::place::{Arrival, Place};
 use crate::error::CallError;
-use crate::group::{Batch, Entered, Group, Leading, Task, in_order, land_all, missing, own};
+use crate::group::{Batch, Entered, Group, Leading, Newcomer, Task, in_order, land_all, missing, own};
 use crate::primitive::{ThreadNumber, resume_panic};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -63,7 +63,7 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         let on_abandon = group.defaults.on_abandon;
         let entered = group.enter_many(
             keys,
-            |shared, seat| shared.tasks.insert(Task { waker: None, on_abandon, seat: Some(seat) }),
+            |shared, seat| shared.tasks.insert(Task::new(on_abandon, Some(seat))),
             |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
         );
         let Batch { order, keys, leads, waits } = entered.unwrap_or_else(|error| error.refuse());
@@ -142,7 +142,7 @@ where
                 continue;
             };
             match arrival {
-                Arrival::Landed(value, _) | Arrival::Drove { value, .. } => self.values[index] = Some(own(value)),
+                Arrival::Landed(value, _) => self.values[index] = Some(own(value)),
                 Arrival::Own(value, _) => self.values[index] = Some(value),
                 Arrival::TookOver { attempt } => {
                     let leading = Leading::new(self.group, id, attempt, self.group.defaults.max_attempts);
@@ -159,12 +159,13 @@ where
         let key = self.keys[index];
         let on_abandon = self.group.defaults.on_abandon;
         let max_attempts = self.group.defaults.max_attempts;
+        let newcomer = Newcomer { on_abandon, max_attempts, is_thread: true };
         let entered = self.group.enter(
             key,
             || key.to_owned(),
-            on_abandon,
-            max_attempts,
-            |shared, seat| shared.tasks.insert(Task { waker: None, on_abandon, seat: Some(seat) }),
+            newcomer,
+            || None,
+            |shared, seat| shared.tasks.insert(Task::new(on_abandon, Some(seat))),
         );
         match entered {
             Entered::Lead(leading) => self.led.push((index, leading)),

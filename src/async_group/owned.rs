@@ -3,8 +3,10 @@
 use super::place::{Arrival, Place};
 use crate::call::Options;
 use crate::error::CallError;
-use crate::group::{Detach, Entered, Group, Leading, OwnedWork, Task, own};
+use crate::group::{Detach, Entered, Group, Leading, Newcomer, OwnedWork, Slot, Task, Tasks, Work, flight_waker, own};
 use crate::outcome::Outcome;
+use crate::primitive::{Arc, ThreadNumber, resume_panic};
+use alloc::boxed::Box;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
 use core::pin::Pin;
@@ -26,21 +28,31 @@ pub(super) struct OwnedCall<'a, K, V, S, Q: ?Sized, M, P, W> {
 }
 
 pin_project! {
-    /// A future and what decides about its value, in one box.
-    struct Owned<F, P> {
+    /// A future with what travels with it, in one box.
+    struct Owned<V, F, P> {
         #[pin]
         future: F,
         share_if: Option<P>,
+        is_last_attempt: bool,
+        detach: Option<Detach<V>>,
     }
 }
 
-impl<V, F: Future<Output = V>, P: FnOnce(&V) -> bool> OwnedWork<V> for Owned<F, P> {
+impl<V, F: Future<Output = V>, P: FnOnce(&V) -> bool> OwnedWork<V> for Owned<V, F, P> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<V> {
         self.project().future.poll(cx)
     }
 
     fn shares(self: Pin<&mut Self>, value: &V) -> bool {
         self.project().share_if.take().is_none_or(|share_if| share_if(value))
+    }
+
+    fn is_last_attempt(&self) -> bool {
+        self.is_last_attempt
+    }
+
+    fn take_detach(self: Pin<&mut Self>) -> Option<Detach<V>> {
+        self.project().detach.take()
     }
 }
 
@@ -72,44 +84,60 @@ where
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outcome<V>, CallError>> {
-        if let Some(make_key) = self.make_key.take() {
-            let Options { on_abandon, max_attempts, .. } = self.options;
-            let entered = self.group.enter(self.key, make_key, on_abandon, max_attempts, |shared, seat| {
-                shared.tasks.insert(Task { waker: None, on_abandon, seat: Some(seat) })
-            });
-            match entered {
-                Entered::Lead(leading) => self.start(leading),
-                Entered::Wait(id, slot, task) => {
-                    self.place = Some(Place::waiting(self.group, id, slot, task, on_abandon));
-                }
-                Entered::Reentrant => return Poll::Ready(Err(CallError::Reentrant)),
-            }
-        }
+        let mut leads = match self.make_key.take().map(|make_key| self.enter(make_key)) {
+            None => false,
+            Some(Ok(leads)) => leads,
+            Some(Err(error)) => return Poll::Ready(Err(error)),
+        };
         loop {
             let place = self.place.as_mut().expect("a call is not polled after it has ended");
-            let id = place.id();
-            let outcome = match ready!(place.poll(cx)) {
+            let arrival = if leads {
+                let work = self.work.take().expect("a call leads once at most");
+                let (share_if, detach) = (self.options.share_if.take(), self.detach.take());
+                let is_last_attempt = place.attempt() >= self.options.max_attempts;
+                let make = || -> Work<V> { Box::pin(Owned { future: work(), share_if, is_last_attempt, detach }) };
+                ready!(place.make(make, is_last_attempt, cx))
+            } else {
+                ready!(place.poll(cx))
+            };
+            let outcome = match arrival {
                 Arrival::TookOver { attempt } => {
-                    self.place = None;
-                    self.start(Leading::new(self.group, id, attempt, self.options.max_attempts));
+                    let leading = Leading::new(self.group, place.id(), attempt, self.options.max_attempts);
+                    self.place = Some(Place::leading(self.group, leading, self.options.on_abandon));
+                    leads = true;
                     continue;
                 }
                 Arrival::Landed(value, role) => Ok(Outcome { value: own(value), role, shared: true }),
-                Arrival::Drove { value, role, shared } => Ok(Outcome { value: own(value), role, shared }),
                 Arrival::Own(value, role) => Ok(Outcome { value, role, shared: false }),
                 Arrival::Failed(error) => Err(error),
-                Arrival::Panicked(payload) => crate::primitive::resume_panic(payload),
+                Arrival::Panicked(payload) => resume_panic(payload),
             };
             self.place = None;
             return Poll::Ready(outcome);
         }
     }
 
-    /// Makes the work, outside all locks, and gives it to the flight. If the closure panics, the flight is abandoned.
-    fn start(&mut self, leading: Leading<'a, K, V, S>) {
-        let work = self.work.take().expect("a call leads once at most");
-        let future = work();
-        let owned = Owned { future, share_if: self.options.share_if.take() };
-        self.place = Some(Place::driving(self.group, leading, owned, self.options.on_abandon, self.detach.take()));
+    /// Enters the table. Whether the call leads, and must make its work.
+    #[inline]
+    fn enter(&mut self, make_key: M) -> Result<bool, CallError> {
+        let Options { on_abandon, max_attempts, .. } = self.options;
+        let newcomer = Newcomer { on_abandon, max_attempts, is_thread: false };
+        let mut slot = None;
+        let make_slot = || {
+            let made = Arc::new(Slot::with_tasks(ThreadNumber::current(), Tasks::led(on_abandon, flight_waker)));
+            slot = Some(Arc::clone(&made));
+            Some(made)
+        };
+        let entered = self.group.enter(self.key, make_key, newcomer, make_slot, |shared, seat| {
+            shared.tasks.insert(Task::new(on_abandon, Some(seat)))
+        });
+        let (place, leads) = match (entered, slot) {
+            (Entered::Lead(leading), Some(slot)) => (Place::first(self.group, leading, slot, on_abandon), true),
+            (Entered::Lead(leading), None) => (Place::leading(self.group, leading, on_abandon), true),
+            (Entered::Wait(id, slot, task), _) => (Place::waiting(self.group, id, slot, task, on_abandon), false),
+            (Entered::Reentrant, _) => return Err(CallError::Reentrant),
+        };
+        self.place = Some(place);
+        Ok(leads)
     }
 }

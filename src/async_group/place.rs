@@ -4,7 +4,7 @@ use crate::call::OnAbandon;
 use crate::error::CallError;
 use crate::flight::Seat;
 use crate::group::{
-    Deposit, Detach, Drive, Group, Leading, OwnedWork, Shared, Sight, Slot, Task, TaskId, Wake, Work, flight_waker,
+    Deposit, Detach, Drive, Group, Leading, Shared, Sight, Slot, Task, TaskId, Tasks, Wake, Work, flight_waker,
     note_leader, slot_of,
 };
 use crate::outcome::Role;
@@ -35,15 +35,9 @@ where
 
 /// How a place in a flight ended.
 pub(crate) enum Arrival<V> {
-    /// The value that everybody gets.
+    /// The value that everybody gets, this task and others.
     Landed(Arc<V>, Role),
-    /// The same, for the task that drove the work to its end.
-    Drove {
-        value: Arc<V>,
-        role: Role,
-        shared: bool,
-    },
-    /// A value that is for this task alone.
+    /// A value that this task alone gets.
     Own(V, Role),
     /// The task leads now, and must run its own work as this attempt.
     TookOver {
@@ -57,10 +51,12 @@ pub(crate) enum Arrival<V> {
 /// What a task finds when it is polled.
 enum Visit<V> {
     Wait,
+    /// It is to wait, and must leave its waker to do so.
+    LeaveWaker,
     Drive(Drive<V>),
     Value(Arc<V>),
     TakeOver(Seat),
-    Deposit(Deposit<V>),
+    Deposit(Box<Deposit<V>>),
     Failed(CallError),
 }
 
@@ -78,54 +74,75 @@ where
         Self { group, id, slot, task: Some(task), on_abandon: OnAbandon::Fail, made: None, detached: true }
     }
 
-    /// Gives the flight that `leading` leads its work, and the leader a place in it, from where it drives.
-    pub(crate) fn driving<F>(
-        group: G,
-        leading: Leading<'_, K, V, S>,
-        future: F,
-        on_abandon: OnAbandon,
-        detach: Option<Detach<V>>,
-    ) -> Self
+    /// The place of a caller that leads a new flight, which has been given a slot with this caller in it.
+    pub(crate) fn first(group: G, leading: Leading<'_, K, V, S>, slot: Arc<Slot<V>>, on_abandon: OnAbandon) -> Self {
+        let id = leading.into_id();
+        let task = Some(Tasks::<V>::FIRST);
+        Self { group, id, slot, task, on_abandon, made: Some(1), detached: false }
+    }
+
+    /// The place of a caller that leads, and that is to make work for the flight.
+    pub(crate) fn leading(group: G, leading: Leading<'_, K, V, S>, on_abandon: OnAbandon) -> Self
     where
-        F: OwnedWork<V> + Send + 'static,
         V: Send + Sync + 'static,
     {
-        let (attempt, max_attempts) = leading.attempts();
-        let work = Work { future: Box::pin(future), attempt, max_attempts, detach };
+        let attempt = leading.attempt();
         let id = leading.into_id();
-        let stored = group.table.update(id, |entry, _| {
-            entry.leader = None;
+        let placed = group.table.update(id, |entry, _| {
+            note_leader(entry, None);
             let slot = Arc::clone(slot_of(entry));
             let task = slot.with(|shared| {
-                shared.leader = None;
-                let task = shared.tasks.insert(Task { waker: None, on_abandon, seat: None });
-                shared.tasks.store(work, task, flight_waker);
+                shared.leader = ThreadNumber::current();
+                let task = shared.tasks.insert(Task::new(on_abandon, None));
+                shared.tasks.make(task, flight_waker);
                 task
             });
             (Verdict::Keep, (slot, task))
         });
-        let ((slot, task), _) = stored.expect("a flight that is led is in the table");
+        let ((slot, task), _) = placed.expect("a flight that is led is in the table");
         Self { group, id, slot, task: Some(task), on_abandon, made: Some(attempt), detached: false }
+    }
+
+    /// Makes the work, and polls it for the first time. All outside the locks; if it panics, the flight is abandoned.
+    #[inline]
+    pub(crate) fn make(
+        &mut self,
+        make: impl FnOnce() -> Work<V>,
+        is_last_attempt: bool,
+        cx: &mut Context<'_>,
+    ) -> Poll<Arrival<V>>
+    where
+        V: Send + Sync + 'static,
+    {
+        let task = self.task.expect("it leads");
+        let abandons = Abandons { place: self, last: is_last_attempt };
+        let work = make();
+        mem::forget(abandons);
+        let drive = Drive { work, make_waker: flight_waker, is_maker: true };
+        self.drive(task, drive, cx).map(|arrival| arrival.expect("the maker of work goes away with what it comes to"))
     }
 
     /// Waits for the flight, or drives its work if it can go on and nobody else is at it. Polls the work once at most.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Arrival<V>> {
         let me = ThreadNumber::current();
+        let task = self.task.expect("polled after it has ended");
+        // Cloned and dropped outside the lock: wakers are the user's code.
+        let mut waker = None;
         loop {
-            let task = self.task.expect("polled after it has ended");
-            // Cloned and dropped outside the lock: wakers are the user's code.
-            let mut wakers = [Some(cx.waker().clone()), None];
-            let visit = self.slot.with(|shared| shared.visit(task, &mut wakers, me));
-            drop(wakers);
+            let visit = self.slot.with(|shared| shared.visit(task, cx.waker(), &mut waker, me));
             let arrival = match visit {
                 Visit::Wait => return Poll::Pending,
+                Visit::LeaveWaker => {
+                    waker = Some(cx.waker().clone());
+                    continue;
+                }
                 Visit::Value(value) => {
                     self.task = None;
                     Arrival::Landed(value, self.role())
                 }
                 Visit::Deposit(deposit) => {
                     self.task = None;
-                    match deposit {
+                    match *deposit {
                         Deposit::Value(value) => Arrival::Own(value, self.role()),
                         Deposit::Panic(payload) => Arrival::Panicked(payload),
                     }
@@ -138,7 +155,7 @@ where
                     self.leave();
                     Arrival::Failed(error)
                 }
-                Visit::Drive(drive) => match self.drive(task, drive) {
+                Visit::Drive(drive) => match self.drive(task, drive, cx) {
                     Poll::Ready(Some(arrival)) => arrival,
                     Poll::Ready(None) => continue,
                     Poll::Pending => return Poll::Pending,
@@ -146,6 +163,11 @@ where
             };
             return Poll::Ready(arrival);
         }
+    }
+
+    /// The attempt that this task's own closure makes.
+    pub(crate) fn attempt(&self) -> u32 {
+        self.made.unwrap_or(1)
     }
 
     pub(crate) fn id(&self) -> FlightId {
@@ -180,24 +202,25 @@ where
     }
 
     /// Polls the work. `Ready(None)`: look again, the flight is vacant.
-    fn drive(&mut self, task: TaskId, drive: Drive<V>) -> Poll<Option<Arrival<V>>> {
+    #[inline]
+    fn drive(&mut self, task: TaskId, drive: Drive<V>, cx: &mut Context<'_>) -> Poll<Option<Arrival<V>>> {
         let Drive { mut work, make_waker, is_maker } = drive;
-        let last = work.attempt >= work.max_attempts;
+        let last = work.is_last_attempt();
         let waker = make_waker(&self.slot);
-        let mut cx = Context::from_waker(&waker);
+        let mut flight_cx = Context::from_waker(&waker);
         let polled = if is_maker {
             // A panic goes on up, to the caller whose closure made the work; on its way it abandons the flight.
             let abandons = Abandons { place: self, last };
-            let polled = work.future.as_mut().poll(&mut cx).map(|value| {
-                let shares = last || work.future.as_mut().shares(&value);
+            let polled = work.as_mut().poll(&mut flight_cx).map(|value| {
+                let shares = last || work.as_mut().shares(&value);
                 (value, shares)
             });
             mem::forget(abandons);
             polled
         } else {
             let polled = catch_panic(|| {
-                work.future.as_mut().poll(&mut cx).map(|value| {
-                    let shares = last || work.future.as_mut().shares(&value);
+                work.as_mut().poll(&mut flight_cx).map(|value| {
+                    let shares = last || work.as_mut().shares(&value);
                     (value, shares)
                 })
             });
@@ -219,11 +242,13 @@ where
         };
         match polled {
             Poll::Pending => {
-                let wake = self.slot.with(|shared| {
+                let mine = cx.waker().clone();
+                let (wakers, _unneeded) = self.slot.with(|shared| {
                     shared.leader = None;
-                    shared.tasks.end_poll(work)
+                    let unneeded = shared.tasks.keep_waker(task, mine);
+                    (shared.tasks.end_poll(work), unneeded)
                 });
-                self.slot.wake(Wake::tasks(wake));
+                self.slot.wake(Wake::tasks(wakers));
                 Poll::Pending
             }
             Poll::Ready((value, true)) => {
@@ -239,14 +264,31 @@ where
         }
     }
 
+    #[inline]
     fn land(&mut self, task: TaskId, value: V) -> Arrival<V> {
-        self.task = None;
         let role = self.role();
+        let alone = self.group.table.update(self.id, |_, _| {
+            let alone = self.slot.with(|shared| shared.land_alone());
+            (if alone { Verdict::Remove } else { Verdict::Keep }, alone)
+        });
+        match alone {
+            Some((false, _)) => self.land_shared(task, value),
+            alone => {
+                self.task = None;
+                drop(alone);
+                Arrival::Own(value, role)
+            }
+        }
+    }
+
+    #[cold]
+    fn land_shared(&mut self, task: TaskId, value: V) -> Arrival<V> {
+        self.task = None;
         let value = Arc::new(value);
         let kept = Arc::clone(&value);
-        let landed = self.group.table.update(self.id, |entry, _| {
-            note_leader(entry, None);
+        let landed = self.group.table.update(self.id, |_, _| {
             let landed = self.slot.with(|shared| {
+                shared.leader = None;
                 shared.tasks.end_work();
                 let me = shared.tasks.remove(task);
                 (shared.land(value), me)
@@ -254,11 +296,13 @@ where
             (Verdict::Remove, landed)
         });
         let (((unshared, wake), _me), entry) = landed.expect("a flight that is led is in the table");
-        let shared = unshared.is_none();
         self.slot.wake(wake);
-        drop(unshared);
         drop(entry);
-        Arrival::Drove { value: kept, role, shared }
+        // Whoever was there has left meanwhile, or the value is in good hands.
+        let Some(unshared) = unshared else { return Arrival::Landed(kept, self.role()) };
+        drop(kept);
+        let value = Arc::into_inner(unshared).expect("nobody else has seen it");
+        Arrival::Own(value, self.role())
     }
 
     /// The value is not to be shared: it goes to the task whose closure made the work, or if that one has left, to this one.
@@ -281,10 +325,10 @@ where
     /// Leaves the flight without a value for the others.
     fn abandon(&mut self, task: TaskId, last: bool) {
         self.task = None;
-        let left = self.group.table.update(self.id, |entry, counts| {
+        let left = self.group.table.update(self.id, |_, counts| {
             counts.abandons += 1;
-            note_leader(entry, None);
             let (remove, wake, me) = self.slot.with(|shared| {
+                shared.leader = None;
                 shared.tasks.end_work();
                 let me = shared.tasks.remove(task);
                 let (remove, wake) = shared.abandon(last);
@@ -303,14 +347,13 @@ where
     fn step_down(&mut self, task: TaskId, last: bool, deposit: Deposit<V>) -> Option<Deposit<V>> {
         let on_abandon = self.on_abandon;
         let mut deposit = Some(deposit);
-        let left = self.group.table.update(self.id, |entry, counts| {
+        let left = self.group.table.update(self.id, |_, counts| {
             counts.abandons += 1;
-            note_leader(entry, None);
             let (remove, wake) = self.slot.with(|shared| {
+                shared.leader = None;
                 shared.tasks.end_work();
                 let maker = shared.deposit(task, &mut deposit);
-                let (seat, (remove, wake)) = shared.step_down(on_abandon, last);
-                shared.tasks.get(task).seat = Some(seat);
+                let (remove, wake) = shared.step_down(task, on_abandon, last);
                 (remove, wake.and(maker))
             });
             (if remove { Verdict::Remove } else { Verdict::Keep }, wake)
@@ -324,12 +367,9 @@ where
 
     fn leave(&mut self) {
         let Some(task) = self.task.take() else { return };
-        let left = self.group.table.update(self.id, |entry, counts| {
+        let left = self.group.table.update(self.id, |_, counts| {
             let departure = self.slot.with(|shared| shared.depart(task));
             counts.abandons += u64::from(departure.abandoned);
-            if departure.abandoned {
-                note_leader(entry, None);
-            }
             (if departure.remove { Verdict::Remove } else { Verdict::Keep }, departure)
         });
         let (departure, entry) = match left {
@@ -383,34 +423,35 @@ struct Departure<V> {
     abandoned: bool,
     wake: Wake,
     /// The user's things, to be dropped outside all locks.
-    rest: (Option<Task>, Option<Work<V>>, Option<Deposit<V>>),
+    rest: (Option<Task<V>>, Option<Work<V>>),
     /// What spawns the driver that goes on, and its place.
     detach: Option<(Detach<V>, TaskId)>,
 }
 
 impl<V> Shared<V> {
-    /// What `task` finds. The first of `wakers` is left here if it waits or drives; what is in `wakers` afterwards is of no
-    /// more use, and is to be dropped outside the lock.
-    fn visit(&mut self, task: TaskId, wakers: &mut [Option<Waker>; 2], me: Option<ThreadNumber>) -> Visit<V> {
+    /// What `task` finds. If it waits, its waker `current` is to be left here: `waker` holds a clone of it, unless that has not
+    /// been made yet. What is in `waker` afterwards is of no more use, and is to be dropped outside the lock.
+    fn visit(
+        &mut self,
+        task: TaskId,
+        current: &Waker,
+        waker: &mut Option<Waker>,
+        me: Option<ThreadNumber>,
+    ) -> Visit<V> {
         if let Some(deposit) = self.tasks.take_deposit(task) {
-            wakers[1] = self.tasks.remove(task).and_then(|task| task.waker);
+            *waker = self.tasks.remove(task).and_then(|task| task.waker);
             return Visit::Deposit(deposit);
         }
-        if let Some(seat) = self.tasks.get(task).seat {
+        if let Some(seat) = self.tasks.seat(task) {
             match self.look(seat) {
                 Sight::Value(value) => {
-                    wakers[1] = self.tasks.remove(task).and_then(|task| task.waker);
+                    *waker = self.tasks.remove(task).and_then(|task| task.waker);
                     return Visit::Value(value);
                 }
                 Sight::Abandoned => return Visit::Failed(CallError::Abandoned),
                 Sight::TakeOver => return Visit::TakeOver(seat),
                 Sight::Wait => {}
             }
-        }
-        let kept = &mut self.tasks.get(task).waker;
-        let known = matches!((&*kept, &wakers[0]), (Some(kept), Some(new)) if kept.will_wake(new));
-        if !known {
-            mem::swap(kept, &mut wakers[0]);
         }
         if let Some(drive) = self.tasks.begin_poll(task, &mut self.flight) {
             self.leader = me;
@@ -419,29 +460,30 @@ impl<V> Shared<V> {
         if me.is_some() && self.leader == me && !self.tasks.is_driver(task) {
             return Visit::Failed(CallError::Reentrant);
         }
-        Visit::Wait
+        if self.tasks.is_known(task, current) {
+            return Visit::Wait;
+        }
+        match waker.take() {
+            Some(clone) => {
+                *waker = self.tasks.keep_waker(task, clone);
+                Visit::Wait
+            }
+            None => Visit::LeaveWaker,
+        }
     }
 
     /// Counts the maker of the work out, if it is inside and not `driver`, and leaves `deposit` for it. Returns its waker.
     fn deposit(&mut self, driver: TaskId, deposit: &mut Option<Deposit<V>>) -> Option<Waker> {
         let maker = self.tasks.take_other_maker(driver)?;
-        let seat = self.tasks.get(maker).seat.take()?;
+        let seat = self.tasks.stand_up(maker)?;
         let (_, _) = self.leave(seat);
-        self.tasks.leave_deposit(maker, deposit.take()?);
-        self.tasks.get(maker).waker.take()
+        self.tasks.leave_deposit(maker, deposit.take()?)
     }
 
     fn depart(&mut self, task: TaskId) -> Departure<V> {
-        let deposit = self.tasks.take_deposit(task);
-        let mut departure = Departure {
-            remove: false,
-            abandoned: false,
-            wake: Wake::default(),
-            rest: (None, None, deposit),
-            detach: None,
-        };
-        let seat = self.tasks.get(task).seat;
-        match seat {
+        let mut departure =
+            Departure { remove: false, abandoned: false, wake: Wake::default(), rest: (None, None), detach: None };
+        match self.tasks.seat(task) {
             Some(seat) => {
                 departure.rest.0 = self.tasks.remove(task);
                 (departure.remove, departure.wake) = self.leave(seat);
@@ -454,16 +496,20 @@ impl<V> Shared<V> {
                 departure.rest.0 = self.tasks.remove(task);
                 match self.tasks.hand_over(&mut self.flight) {
                     Ok(wakers) => departure.wake = Wake::tasks(wakers),
-                    // In the same critical section: the flight is never without a caller, so no newcomer finds it doomed.
-                    Err(Some(mut work)) if work.detach.is_some() => {
-                        let detach = work.detach.take();
-                        departure.detach = detach.map(|detach| (detach, self.tasks.detach(work)));
-                    }
-                    Err(work) => {
-                        let last = work.as_ref().is_some_and(|work| work.attempt >= work.max_attempts);
-                        departure.rest.1 = work;
-                        departure.abandoned = true;
-                        (departure.remove, departure.wake) = self.abandon(last);
+                    Err(mut work) => {
+                        let detach = work.as_mut().and_then(|work| work.as_mut().take_detach());
+                        match (work, detach) {
+                            // In the same critical section: the flight is never without a caller, and no newcomer finds
+                            // it doomed.
+                            (Some(work), Some(detach)) => departure.detach = Some((detach, self.tasks.detach(work))),
+                            (work, _) => {
+                                let last = work.as_ref().is_some_and(|work| work.is_last_attempt());
+                                self.leader = None;
+                                departure.rest.1 = work;
+                                departure.abandoned = true;
+                                (departure.remove, departure.wake) = self.abandon(last);
+                            }
+                        }
                     }
                 }
             }

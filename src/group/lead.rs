@@ -22,9 +22,9 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
         Self { group, id, attempt, max_attempts }
     }
 
-    /// The number of its attempt, and how many it allows.
-    pub(crate) fn attempts(&self) -> (u32, u32) {
-        (self.attempt, self.max_attempts)
+    /// The number of its attempt.
+    pub(crate) fn attempt(&self) -> u32 {
+        self.attempt
     }
 
     /// Its flight, whose lead the caller goes on with in another form.

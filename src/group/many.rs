@@ -1,6 +1,7 @@
 //! Batches: which keys of a call with several are to be loaded, and which are in flight already.
 
-use super::{Entered, Group, Leading, Shared, Slot};
+use super::{Entered, Group, Leading, Newcomer, Shared, Slot};
+use crate::call::Defaults;
 use crate::error::CallError;
 use crate::flight::Seat;
 use crate::primitive::Arc;
@@ -41,9 +42,10 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
                 batch.keys.push(key);
             }
         }
-        let on_abandon = self.defaults.on_abandon;
+        let Defaults { on_abandon, max_attempts, .. } = self.defaults;
+        let newcomer = Newcomer { on_abandon, max_attempts, is_thread: true };
         for (index, &key) in batch.keys.iter().enumerate() {
-            match self.enter(key, || key.to_owned(), on_abandon, self.defaults.max_attempts, &mut sit) {
+            match self.enter(key, || key.to_owned(), newcomer, || None, &mut sit) {
                 Entered::Lead(leading) => batch.leads.push((index, leading)),
                 Entered::Wait(id, slot, seat) => batch.waits.push((index, wait(self, id, slot, seat))),
                 Entered::Reentrant => return Err(CallError::Reentrant),

@@ -1,6 +1,6 @@
 //! What a flight gets when it is joined for the first time.
 
-use super::tasks::{Tasks, Wakers};
+use super::tasks::{TaskId, Tasks, Wakers};
 use crate::call::OnAbandon;
 use crate::flight::{Abandon, Collect, Flight, Land, Leave, Look, Seat};
 use crate::primitive::{Arc, Mutex, ThreadNumber, WaitQueue, wake_all};
@@ -73,7 +73,13 @@ impl Wake {
 impl<V> Slot<V> {
     /// The slot of a flight that `leader` leads alone.
     pub(crate) fn new(leader: Option<ThreadNumber>) -> Self {
-        let shared = Shared { flight: Flight::led(), value: None, leader, tasks: Tasks::new() };
+        Self::with_tasks(leader, Tasks::new())
+    }
+
+    /// The slot of a flight that is led by the first of `tasks`, or by `leader` alone.
+    #[inline]
+    pub(crate) fn with_tasks(leader: Option<ThreadNumber>, tasks: Tasks<V>) -> Self {
+        let shared = Shared { flight: Flight::led(), value: None, leader, tasks };
         Self {
             state: Mutex::new(shared),
             queue: WaitQueue::new(),
@@ -124,6 +130,11 @@ impl<V> Shared<V> {
         }
     }
 
+    /// Lands if nobody is there to share the value.
+    pub(crate) fn land_alone(&mut self) -> bool {
+        self.flight.waiters() == 0 && self.flight.land() == Land::Alone
+    }
+
     /// Abandons. Says whether the entry must go, and whom to wake.
     pub(crate) fn abandon(&mut self, last: bool) -> (bool, Wake) {
         let abandon = self.flight.abandon(last);
@@ -155,10 +166,11 @@ impl<V> Shared<V> {
         }
     }
 
-    /// The leader gives up its attempt, but stays. Its seat, whether the entry must go, and whom to wake.
-    pub(crate) fn step_down(&mut self, on_abandon: OnAbandon, last: bool) -> (Seat, (bool, Wake)) {
+    /// The driver gives up its attempt, but stays. Says whether the entry must go, and whom to wake.
+    pub(crate) fn step_down(&mut self, driver: TaskId, on_abandon: OnAbandon, last: bool) -> (bool, Wake) {
         let (seat, abandon) = self.flight.step_down(on_abandon, last);
-        (seat, self.after_abandon(&abandon))
+        self.tasks.sit(driver, seat);
+        self.after_abandon(&abandon)
     }
 
     /// A waiter leaves without looking.

@@ -13,43 +13,68 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::mem;
+use core::num::NonZeroU32;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use slab::Slab;
 
-/// Work that a flight owns: polled by whichever task drives it.
+/// Work that a flight owns: polled by whichever task drives it, together with what travels with it.
 pub(crate) trait OwnedWork<V> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<V>;
 
     /// Whether the value may be shared. Asked once at most, when the work has ended.
     fn shares(self: Pin<&mut Self>, value: &V) -> bool;
+
+    /// Whether no one may take over when it ends without a value for the others.
+    fn is_last_attempt(&self) -> bool;
+
+    /// Where the work goes on when its last caller leaves; without it, it is dropped then.
+    fn take_detach(self: Pin<&mut Self>) -> Option<Detach<V>>;
 }
 
-/// The work in its box, with what travels with it.
-pub(crate) struct Work<V> {
-    pub(crate) future: Pin<Box<dyn OwnedWork<V> + Send>>,
-    /// Which attempt of the flight it is.
-    pub(crate) attempt: u32,
-    pub(crate) max_attempts: u32,
-    /// Where the work goes on when its last caller leaves; without it, it is dropped then.
-    pub(crate) detach: Option<Detach<V>>,
-}
+/// The work in its box.
+pub(crate) type Work<V> = Pin<Box<dyn OwnedWork<V> + Send>>;
 
 /// Spawns a driver for the work of a flight, in which it already has a place.
 pub(crate) type Detach<V> = Box<dyn FnOnce(FlightId, Arc<Slot<V>>, TaskId) + Send>;
 
 /// Where a task's place is kept: the first caller's beside the list, so that a lone caller makes no list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TaskId(usize);
+pub(crate) struct TaskId(NonZeroU32);
+
+impl TaskId {
+    const FIRST: Self = Self(NonZeroU32::MIN);
+
+    /// The place in the list, for any but the first.
+    fn rest(index: usize) -> Self {
+        let id = u32::try_from(index).ok().and_then(|index| Self::FIRST.0.checked_add(index)?.checked_add(1));
+        Self(id.expect("a flight has fewer than 2^32 callers"))
+    }
+
+    /// Zero for the first, then one more than the place in the list.
+    fn index(self) -> usize {
+        (self.0.get() - 1) as usize
+    }
+
+    fn at(index: usize) -> Self {
+        index.checked_sub(1).map_or(Self::FIRST, Self::rest)
+    }
+}
 
 /// An asynchronous caller.
-#[derive(Debug)]
-pub(crate) struct Task {
+pub(crate) struct Task<V> {
     /// Taken when the task is woken; it brings a new one with its next poll.
     pub(crate) waker: Option<Waker>,
     pub(crate) on_abandon: OnAbandon,
-    /// Its place among the waiters; `None` while it drives.
+    /// Its place among the waiters; `None` while it drives, and when it was counted out with a deposit.
     pub(crate) seat: Option<Seat>,
+    pub(crate) deposit: Option<Box<Deposit<V>>>,
+}
+
+impl<V> Task<V> {
+    pub(crate) fn new(on_abandon: OnAbandon, seat: Option<Seat>) -> Self {
+        Self { waker: None, on_abandon, seat, deposit: None }
+    }
 }
 
 /// What the driver leaves for the task whose closure made the work.
@@ -62,18 +87,23 @@ pub(crate) enum Deposit<V> {
 
 /// The asynchronous side of a flight.
 pub(crate) struct Tasks<V> {
-    first: Option<Task>,
-    rest: Slab<Task>,
+    first: Option<Task<V>>,
+    /// The other tasks, once there are any.
+    rest: Option<Box<Slab<Task<V>>>>,
+    /// How many tasks have a seat.
+    waiting: u32,
     /// The task that leads: it drives the work. `None` if the flight is vacant, or led by a thread, a guard or inline work.
     driver: Option<TaskId>,
     /// The task whose closure made the work, while it is inside.
     maker: Option<TaskId>,
-    stage: Stage<V>,
-    deposits: Vec<(TaskId, Deposit<V>)>,
     /// From where to look for the next standby.
-    standby: usize,
-    make_waker: Option<fn(&Arc<Slot<V>>) -> Waker>,
+    standby: u32,
+    stage: Stage<V>,
+    make_waker: Option<MakeWaker<V>>,
 }
+
+/// Makes the flight's own waker. A function, because only the calls that own their work know that `V` may be sent.
+pub(crate) type MakeWaker<V> = fn(&Arc<Slot<V>>) -> Waker;
 
 /// Where the flight's own work is.
 enum Stage<V> {
@@ -81,7 +111,7 @@ enum Stage<V> {
     None,
     /// Here, waiting to be polled.
     Stored { work: Work<V>, runnable: bool },
-    /// With the driver, which polls it right now. Whether it has woken meanwhile.
+    /// With the driver, which makes it or polls it right now. Whether it has woken meanwhile.
     Polled { woken: bool },
 }
 
@@ -105,7 +135,7 @@ impl Wakers {
 /// Work taken out to be polled.
 pub(crate) struct Drive<V> {
     pub(crate) work: Work<V>,
-    pub(crate) make_waker: fn(&Arc<Slot<V>>) -> Waker,
+    pub(crate) make_waker: MakeWaker<V>,
     /// Whether the driver's own closure made it.
     pub(crate) is_maker: bool,
 }
@@ -114,70 +144,112 @@ impl<V> Tasks<V> {
     pub(crate) const fn new() -> Self {
         Self {
             first: None,
-            rest: Slab::new(),
+            rest: None,
+            waiting: 0,
             driver: None,
             maker: None,
-            stage: Stage::None,
-            deposits: Vec::new(),
             standby: 0,
+            stage: Stage::None,
             make_waker: None,
         }
     }
 
-    pub(crate) fn insert(&mut self, task: Task) -> TaskId {
-        if self.first.is_none() && self.rest.is_empty() {
-            self.first = Some(task);
-            return TaskId(0);
+    /// The tasks of a flight whose first caller is making its work.
+    pub(crate) const fn led(on_abandon: OnAbandon, make_waker: MakeWaker<V>) -> Self {
+        Self {
+            first: Some(Task { waker: None, on_abandon, seat: None, deposit: None }),
+            rest: None,
+            waiting: 0,
+            driver: Some(TaskId::FIRST),
+            maker: Some(TaskId::FIRST),
+            standby: 0,
+            stage: Stage::Polled { woken: false },
+            make_waker: Some(make_waker),
         }
-        TaskId(1 + self.rest.insert(task))
     }
 
-    pub(crate) fn get(&mut self, id: TaskId) -> &mut Task {
-        self.slot(id.0).expect("a task is in the list until it removes itself")
+    /// The place of the first caller in [`led`](Self::led).
+    pub(crate) const FIRST: TaskId = TaskId::FIRST;
+
+    pub(crate) fn insert(&mut self, task: Task<V>) -> TaskId {
+        self.waiting += u32::from(task.seat.is_some());
+        if self.first.is_none() && self.rest.is_none() {
+            self.first = Some(task);
+            return TaskId::FIRST;
+        }
+        TaskId::rest(self.rest.get_or_insert_default().insert(task))
     }
 
-    fn slot(&mut self, index: usize) -> Option<&mut Task> {
+    fn get(&mut self, id: TaskId) -> &mut Task<V> {
+        self.slot(id.index()).expect("a task is in the list until it removes itself")
+    }
+
+    fn slot(&mut self, index: usize) -> Option<&mut Task<V>> {
         match index {
             0 => self.first.as_mut(),
-            _ => self.rest.get_mut(index - 1),
+            _ => self.rest.as_mut()?.get_mut(index - 1),
         }
     }
 
     /// Takes a task out, to be dropped outside the lock. Whoever calls this has dealt with its seat or its lead.
-    pub(crate) fn remove(&mut self, id: TaskId) -> Option<Task> {
+    pub(crate) fn remove(&mut self, id: TaskId) -> Option<Task<V>> {
         if self.maker == Some(id) {
             self.maker = None;
         }
-        match id.0 {
+        let task = match id.index() {
             0 => self.first.take(),
-            index => self.rest.try_remove(index - 1),
-        }
+            index => self.rest.as_mut()?.try_remove(index - 1),
+        }?;
+        self.waiting -= u32::from(task.seat.is_some());
+        Some(task)
     }
 
-    fn len(&self) -> usize {
-        usize::from(self.first.is_some()) + self.rest.len()
-    }
-
-    /// How many tasks have a seat: all but the driver, and those that were counted out and have not fetched their deposit.
+    /// How many tasks have a seat.
     pub(crate) fn waiting(&self) -> u32 {
-        (self.len() - usize::from(self.driver.is_some()) - self.deposits.len()) as u32
+        self.waiting
+    }
+
+    pub(crate) fn seat(&mut self, id: TaskId) -> Option<Seat> {
+        self.get(id).seat
+    }
+
+    pub(crate) fn sit(&mut self, id: TaskId, seat: Seat) {
+        self.get(id).seat = Some(seat);
+        self.waiting += 1;
+    }
+
+    pub(crate) fn stand_up(&mut self, id: TaskId) -> Option<Seat> {
+        let seat = self.get(id).seat.take()?;
+        self.waiting -= 1;
+        Some(seat)
+    }
+
+    /// Whether the waker that is there would wake the same as `current`.
+    pub(crate) fn is_known(&mut self, id: TaskId, current: &Waker) -> bool {
+        self.get(id).waker.as_ref().is_some_and(|kept| kept.will_wake(current))
+    }
+
+    /// Leaves `waker` there, unless the one that is there would wake the same; returns the one that is of no more use.
+    pub(crate) fn keep_waker(&mut self, id: TaskId, waker: Waker) -> Option<Waker> {
+        let kept = &mut self.get(id).waker;
+        if kept.as_ref().is_some_and(|kept| kept.will_wake(&waker)) { Some(waker) } else { kept.replace(waker) }
     }
 
     pub(crate) fn is_driver(&self, id: TaskId) -> bool {
         self.driver == Some(id)
     }
 
-    /// Gives the flight its work, made by `maker`, which drives it.
-    pub(crate) fn store(&mut self, work: Work<V>, maker: TaskId, make_waker: fn(&Arc<Slot<V>>) -> Waker) {
+    /// Lets `maker`, which leads, make work for the flight, and drive it.
+    pub(crate) fn make(&mut self, maker: TaskId, make_waker: MakeWaker<V>) {
         self.driver = Some(maker);
         self.maker = Some(maker);
-        self.stage = Stage::Stored { work, runnable: true };
+        self.stage = Stage::Polled { woken: false };
         self.make_waker = Some(make_waker);
     }
 
     /// Lets a detached driver, which no task is yet, go on with work whose last caller has just left.
     pub(crate) fn detach(&mut self, work: Work<V>) -> TaskId {
-        let driver = self.insert(Task { waker: None, on_abandon: OnAbandon::Fail, seat: None });
+        let driver = self.insert(Task::new(OnAbandon::Fail, None));
         self.driver = Some(driver);
         self.stage = Stage::Stored { work, runnable: true };
         driver
@@ -185,15 +257,18 @@ impl<V> Tasks<V> {
 
     /// Takes the work out for `task` to poll, if it is here and can go on. The task drives from then on.
     pub(crate) fn begin_poll(&mut self, task: TaskId, flight: &mut Flight) -> Option<Drive<V>> {
-        let Stage::Stored { runnable: true, .. } = self.stage else { return None };
+        if !self.is_runnable() {
+            return None;
+        }
         let make_waker = self.make_waker?;
         let Stage::Stored { work, .. } = mem::replace(&mut self.stage, Stage::Polled { woken: false }) else {
             return None;
         };
-        if let (Some(former), Some(seat)) = (self.driver, self.get(task).seat.take()) {
+        if let Some(seat) = self.stand_up(task) {
+            let former = self.driver.expect("stored work has a driver");
             let on_abandon = self.get(former).on_abandon;
             let seat = flight.change_leader(seat, on_abandon);
-            self.get(former).seat = Some(seat);
+            self.sit(former, seat);
         }
         self.driver = Some(task);
         Some(Drive { work, make_waker, is_maker: self.maker == Some(task) })
@@ -247,7 +322,7 @@ impl<V> Tasks<V> {
         match (heir, &mut self.stage) {
             (Some(heir), Stage::Stored { runnable, .. }) => {
                 *runnable = true;
-                let seat = self.get(heir).seat.take().expect("a task that does not drive has a seat");
+                let seat = self.stand_up(heir).expect("an heir has a seat");
                 flight.hand_over(seat);
                 self.driver = Some(heir);
                 Ok(Wakers { few: [self.get(heir).waker.take(), None], many: Vec::new() })
@@ -260,8 +335,12 @@ impl<V> Tasks<V> {
     }
 
     pub(crate) fn take_all_wakers(&mut self) -> Wakers {
-        let many = self.rest.iter_mut().filter_map(|(_, task)| task.waker.take()).collect();
         let first = self.first.as_mut().and_then(|task| task.waker.take());
+        let mut many = Vec::new();
+        if let Some(rest) = &mut self.rest {
+            many.reserve_exact(rest.len());
+            many.extend(rest.iter_mut().filter_map(|(_, task)| task.waker.take()));
+        }
         Wakers { few: [first, None], many }
     }
 
@@ -282,27 +361,29 @@ impl<V> Tasks<V> {
     }
 
     /// The next task that can take over from the driver.
-    fn next_heir(&mut self, will_do: impl Fn(&Task) -> bool) -> Option<TaskId> {
+    fn next_heir(&mut self, will_do: impl Fn(&Task<V>) -> bool) -> Option<TaskId> {
         self.next_task(|task| task.seat.is_some() && will_do(task))
     }
 
     /// The next task, round and round, that will do and does not drive.
-    fn next_task(&mut self, will_do: impl Fn(&Task) -> bool) -> Option<TaskId> {
-        let end = 1 + self.rest.capacity();
-        let start = self.standby;
+    fn next_task(&mut self, will_do: impl Fn(&Task<V>) -> bool) -> Option<TaskId> {
+        let end = 1 + self.rest.as_ref().map_or(0, |rest| rest.capacity());
+        let start = (self.standby as usize).min(end);
+        let driver = self.driver.map(TaskId::index);
         let found = (start..end)
-            .chain(0..start.min(end))
-            .find(|&index| self.driver != Some(TaskId(index)) && self.slot(index).is_some_and(|task| will_do(task)))?;
-        self.standby = found + 1;
-        Some(TaskId(found))
+            .chain(0..start)
+            .find(|&index| driver != Some(index) && self.slot(index).is_some_and(|task| will_do(task)))?;
+        self.standby = found as u32 + 1;
+        Some(TaskId::at(found))
     }
 
-    pub(crate) fn leave_deposit(&mut self, maker: TaskId, deposit: Deposit<V>) {
-        self.deposits.push((maker, deposit));
+    pub(crate) fn leave_deposit(&mut self, maker: TaskId, deposit: Deposit<V>) -> Option<Waker> {
+        let maker = self.get(maker);
+        maker.deposit = Some(Box::new(deposit));
+        maker.waker.take()
     }
 
-    pub(crate) fn take_deposit(&mut self, task: TaskId) -> Option<Deposit<V>> {
-        let index = self.deposits.iter().position(|(maker, _)| *maker == task)?;
-        Some(self.deposits.swap_remove(index).1)
+    pub(crate) fn take_deposit(&mut self, task: TaskId) -> Option<Box<Deposit<V>>> {
+        self.get(task).deposit.take()
     }
 }

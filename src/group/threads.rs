@@ -2,7 +2,7 @@
 
 use super::many::{Batch, check_length, in_order, land_all, missing};
 use super::slot::{RELAY, Shared, Sight, Slot, Wake, own};
-use super::{Entered, Group, Leading, note_leader};
+use super::{Entered, Group, Leading, Newcomer, note_leader};
 use crate::call::Options;
 use crate::error::CallError;
 use crate::flight::Seat;
@@ -145,7 +145,9 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         M: FnOnce() -> K,
         P: FnOnce(&V) -> bool,
     {
-        let leading = match self.enter(key, make_key, options.on_abandon, options.max_attempts, |_, seat| seat) {
+        let Options { on_abandon, max_attempts, .. } = options;
+        let newcomer = Newcomer { on_abandon, max_attempts, is_thread: true };
+        let leading = match self.enter(key, make_key, newcomer, || None, |_, seat| seat) {
             Entered::Lead(leading) => leading,
             Entered::Reentrant => return Err((CallError::Reentrant, work)),
             Entered::Wait(id, slot, seat) => {

@@ -2,11 +2,11 @@
 
 use core::num::NonZeroU32;
 #[cfg(not(loom))]
-use core::sync::atomic::AtomicUsize;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 #[cfg(loom)]
-use loom::sync::{Condvar, Mutex as QueueLock, atomic::AtomicUsize};
+use loom::sync::{Condvar, Mutex as QueueLock, atomic::AtomicU32};
 use std::sync::PoisonError;
 #[cfg(not(loom))]
 use std::sync::{Condvar, Mutex as QueueLock};
@@ -20,18 +20,18 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(crate) struct WaitQueue {
     /// Counts notifications. Written under `lock` only; read without it by `listen` and by spinning waiters.
-    notifications: AtomicUsize,
+    notifications: AtomicU32,
     lock: QueueLock<()>,
     condvar: Condvar,
 }
 
 /// The number of notifications when a waiter began to listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket(usize);
+pub(crate) struct Ticket(u32);
 
 impl WaitQueue {
     pub(crate) fn new() -> Self {
-        Self { notifications: AtomicUsize::new(0), lock: QueueLock::new(()), condvar: Condvar::new() }
+        Self { notifications: AtomicU32::new(0), lock: QueueLock::new(()), condvar: Condvar::new() }
     }
 
     /// Partner of [`notify`](Self::notify): must come before the check of the state, or a change between the check and the
@@ -119,7 +119,7 @@ impl ThreadNumber {
 
 #[cold]
 fn first_use(cell: &core::cell::Cell<u32>) -> u32 {
-    static LAST: AtomicU32 = AtomicU32::new(0);
+    static LAST: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
     let number =
         LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| last.checked_add(1)).map_or(0, |last| last + 1);
     cell.set(number);
