@@ -1,6 +1,7 @@
 //! `AsyncGroup`: coalescing for tasks, on any executor.
 
 mod builder;
+mod call;
 mod calls;
 mod detached;
 mod inline;

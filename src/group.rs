@@ -6,12 +6,14 @@ mod slot;
 mod tasks;
 #[cfg(feature = "std")]
 mod threads;
+mod visit;
 
 pub use lead::Lead;
 pub(crate) use lead::Leading;
 pub(crate) use many::{Batch, in_order, land_all, missing};
-pub(crate) use slot::{Shared, Sight, Slot, Wake, flight_waker, own};
+pub(crate) use slot::{Shared, Slot, Wake, flight_waker, own};
 pub(crate) use tasks::{Deposit, Detach, Drive, OwnedWork, Task, TaskId, Tasks, Work};
+pub(crate) use visit::{Departure, Visit};
 
 use crate::call::{Defaults, OnAbandon};
 use crate::flight::{Join, Seat};

@@ -4,8 +4,8 @@ use crate::call::OnAbandon;
 use crate::error::CallError;
 use crate::flight::Seat;
 use crate::group::{
-    Deposit, Detach, Drive, Group, Leading, Shared, Sight, Slot, Task, TaskId, Tasks, Wake, Work, flight_waker,
-    note_leader, slot_of,
+    Departure, Deposit, Drive, Group, Leading, Slot, Task, TaskId, Tasks, Visit, Wake, Work, flight_waker, note_leader,
+    slot_of,
 };
 use crate::outcome::Role;
 use crate::primitive::{Arc, ThreadNumber, catch_panic};
@@ -14,7 +14,7 @@ use alloc::boxed::Box;
 use core::any::Any;
 use core::mem;
 use core::ops::Deref;
-use core::task::{Context, Poll, Waker};
+use core::task::{Context, Poll};
 
 /// The place of a task in a flight that it joined, or whose work it made. Dropping it leaves the flight.
 pub(crate) struct Place<G, K, V, S>
@@ -46,18 +46,6 @@ pub(crate) enum Arrival<V> {
     Failed(CallError),
     /// The work that this task's closure made has panicked while another task drove it.
     Panicked(Box<dyn Any + Send>),
-}
-
-/// What a task finds when it is polled.
-enum Visit<V> {
-    Wait,
-    /// It is to wait, and must leave its waker to do so.
-    LeaveWaker,
-    Drive(Drive<V>),
-    Value(Arc<V>),
-    TakeOver(Seat),
-    Deposit(Box<Deposit<V>>),
-    Failed(CallError),
 }
 
 impl<G, K, V, S> Place<G, K, V, S>
@@ -414,108 +402,5 @@ where
         if let Some(task) = self.place.task {
             self.place.abandon(task, self.last);
         }
-    }
-}
-
-/// What a task leaves behind when it leaves.
-struct Departure<V> {
-    remove: bool,
-    abandoned: bool,
-    wake: Wake,
-    /// The user's things, to be dropped outside all locks.
-    rest: (Option<Task<V>>, Option<Work<V>>),
-    /// What spawns the driver that goes on, and its place.
-    detach: Option<(Detach<V>, TaskId)>,
-}
-
-impl<V> Shared<V> {
-    /// What `task` finds. If it waits, its waker `current` is to be left here: `waker` holds a clone of it, unless that has not
-    /// been made yet. What is in `waker` afterwards is of no more use, and is to be dropped outside the lock.
-    fn visit(
-        &mut self,
-        task: TaskId,
-        current: &Waker,
-        waker: &mut Option<Waker>,
-        me: Option<ThreadNumber>,
-    ) -> Visit<V> {
-        if let Some(deposit) = self.tasks.take_deposit(task) {
-            *waker = self.tasks.remove(task).and_then(|task| task.waker);
-            return Visit::Deposit(deposit);
-        }
-        if let Some(seat) = self.tasks.seat(task) {
-            match self.look(seat) {
-                Sight::Value(value) => {
-                    *waker = self.tasks.remove(task).and_then(|task| task.waker);
-                    return Visit::Value(value);
-                }
-                Sight::Abandoned => return Visit::Failed(CallError::Abandoned),
-                Sight::TakeOver => return Visit::TakeOver(seat),
-                Sight::Wait => {}
-            }
-        }
-        if let Some(drive) = self.tasks.begin_poll(task, &mut self.flight) {
-            self.leader = me;
-            return Visit::Drive(drive);
-        }
-        if me.is_some() && self.leader == me && !self.tasks.is_driver(task) {
-            return Visit::Failed(CallError::Reentrant);
-        }
-        if self.tasks.is_known(task, current) {
-            return Visit::Wait;
-        }
-        match waker.take() {
-            Some(clone) => {
-                *waker = self.tasks.keep_waker(task, clone);
-                Visit::Wait
-            }
-            None => Visit::LeaveWaker,
-        }
-    }
-
-    /// Counts the maker of the work out, if it is inside and not `driver`, and leaves `deposit` for it. Returns its waker.
-    fn deposit(&mut self, driver: TaskId, deposit: &mut Option<Deposit<V>>) -> Option<Waker> {
-        let maker = self.tasks.take_other_maker(driver)?;
-        let seat = self.tasks.stand_up(maker)?;
-        let (_, _) = self.leave(seat);
-        self.tasks.leave_deposit(maker, deposit.take()?)
-    }
-
-    fn depart(&mut self, task: TaskId) -> Departure<V> {
-        let mut departure =
-            Departure { remove: false, abandoned: false, wake: Wake::default(), rest: (None, None), detach: None };
-        match self.tasks.seat(task) {
-            Some(seat) => {
-                departure.rest.0 = self.tasks.remove(task);
-                (departure.remove, departure.wake) = self.leave(seat);
-                // It may have been one of the two that were woken to drive.
-                if self.tasks.is_runnable() {
-                    departure.wake = mem::take(&mut departure.wake).and(self.tasks.take_two_wakers().into_iter());
-                }
-            }
-            None if self.tasks.is_driver(task) => {
-                departure.rest.0 = self.tasks.remove(task);
-                match self.tasks.hand_over(&mut self.flight) {
-                    Ok(wakers) => departure.wake = Wake::tasks(wakers),
-                    Err(mut work) => {
-                        let detach = work.as_mut().and_then(|work| work.as_mut().take_detach());
-                        match (work, detach) {
-                            // In the same critical section: the flight is never without a caller, and no newcomer finds
-                            // it doomed.
-                            (Some(work), Some(detach)) => departure.detach = Some((detach, self.tasks.detach(work))),
-                            (work, _) => {
-                                let last = work.as_ref().is_some_and(|work| work.is_last_attempt());
-                                self.leader = None;
-                                departure.rest.1 = work;
-                                departure.abandoned = true;
-                                (departure.remove, departure.wake) = self.abandon(last);
-                            }
-                        }
-                    }
-                }
-            }
-            // Its deposit has been taken out; it was counted out when that was made.
-            None => departure.rest.0 = self.tasks.remove(task),
-        }
-        departure
     }
 }

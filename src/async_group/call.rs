@@ -1,0 +1,174 @@
+//! A call of an `AsyncGroup` with options of its own.
+
+use super::AsyncGroup;
+use super::detached::detach;
+use super::inline::InlineCall;
+use super::owned::OwnedCall;
+use crate::call::Call;
+use crate::error::CallError;
+use crate::outcome::Outcome;
+use core::future::{Future, poll_fn};
+use core::hash::{BuildHasher, Hash};
+use core::pin::pin;
+use hashbrown::Equivalent;
+
+impl<'a, K, V, S, Q, M, P> Call<'a, AsyncGroup<K, V, S>, V, Q, M, P>
+where
+    S: BuildHasher,
+    Q: Hash + Equivalent<K> + ?Sized,
+    M: FnOnce() -> K,
+{
+    /// Lets the work go on after the last caller has left, on the group's
+    /// [`spawner`](super::AsyncGroupBuilder::spawner). Callers that come while it goes on join it. Its value is then dropped
+    /// if nobody is there: a group stores nothing.
+    ///
+    /// A panic of work that no caller is left to hear of goes on in the spawned task.
+    ///
+    /// # Panics
+    ///
+    /// If the group has no spawner.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::AsyncGroup;
+    ///
+    /// # smol::block_on(async {
+    /// let group: AsyncGroup<String, u32> = AsyncGroup::builder().spawner(|work| smol::spawn(work).detach()).build();
+    /// let out = group.call("k").detach().run(|| async { 7 }).await?;
+    /// assert_eq!(out.value, 7);
+    /// # Ok::<(), oneflight::CallError>(())
+    /// # }).unwrap();
+    /// ```
+    #[track_caller]
+    pub fn detach(mut self) -> Self
+    where
+        K: Send + 'static,
+        V: Clone + Send + Sync + 'static,
+        S: Send + Sync + 'static,
+    {
+        let spawner = self.group.spawner.as_ref();
+        let spawner =
+            spawner.expect("oneflight: detach() needs a group with a spawner, see AsyncGroupBuilder::spawner");
+        self.detach = Some(detach(&self.group.group, spawner));
+        self
+    }
+
+    /// Runs the work that `work` makes, or waits for the flight that is on and shares its value. The flight owns the work:
+    /// see [`AsyncGroup::do_call`].
+    ///
+    /// `share_if` travels with the work. A value that it does not approve of goes to the caller whose closure made the work,
+    /// or if that one has left, to the one that drove it to its end.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be dropped at any time. Nobody else is affected.
+    ///
+    /// # Errors
+    ///
+    /// - [`Reentrant`](CallError::Reentrant): awaited inside the work of the same flight (with `std`).
+    /// - [`Abandoned`](CallError::Abandoned): the leader left without a value, and this caller was not to take over or no
+    ///   further attempt was allowed.
+    ///
+    /// # Panics
+    ///
+    /// If this caller's own work or `share_if` panics, with that panic; if code of the key or the value does; if it is
+    /// polled again after it has ended.
+    ///
+    /// # Memory
+    ///
+    /// What the work wrote before it ended is visible to every caller that gets its value.
+    ///
+    /// # Examples
+    ///
+    /// See [`AsyncGroup::call`].
+    pub fn run<W, F>(
+        self,
+        work: W,
+    ) -> impl Future<Output = Result<Outcome<V>, CallError>> + use<'a, K, V, S, Q, M, P, W, F>
+    where
+        V: Clone + Send + Sync + 'static,
+        P: FnOnce(&V) -> bool + Send + 'static,
+        W: FnOnce() -> F,
+        F: Future<Output = V> + Send + 'static,
+    {
+        let Self { group, key, make_key, options, detach } = self;
+        let mut call = OwnedCall::new(&group.group, key, make_key, options, detach, work);
+        poll_fn(move |cx| call.poll(cx))
+    }
+
+    /// Like [`run`](Self::run), but a caller that leads runs its work inside its own future: see
+    /// [`AsyncGroup::do_call_inline`], also for its hazard. [`detach`](Self::detach) does not apply.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be dropped at any time. If it led, its work is lost, and a follower takes over with its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # smol::block_on(async {
+    /// let group: oneflight::AsyncGroup<String, usize> = oneflight::AsyncGroup::new();
+    /// let borrowed = vec![1, 2, 3];
+    /// let out = group.call("k").run_inline(|| async { borrowed.len() }).await?;
+    /// assert_eq!(out.value, 3);
+    /// # Ok::<(), oneflight::CallError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn run_inline<W, F>(
+        self,
+        work: W,
+    ) -> impl Future<Output = Result<Outcome<V>, CallError>> + use<'a, K, V, S, Q, M, P, W, F>
+    where
+        V: Clone,
+        P: FnOnce(&V) -> bool,
+        W: FnOnce() -> F,
+        F: Future<Output = V>,
+    {
+        let Self { group, key, make_key, options, detach: _ } = self;
+        let call = InlineCall::new(&*group.group, key, make_key, options, work);
+        async move {
+            let mut call = pin!(call);
+            poll_fn(|cx| call.as_mut().poll(cx)).await
+        }
+    }
+
+    /// A thread joins the same flights: see [`AsyncGroup::do_call_blocking`], also for its hazard.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks the thread until the flight lands.
+    ///
+    /// # Errors
+    ///
+    /// As [`SyncGroup`](crate::SyncGroup)'s `run`.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
+    /// assert_eq!(group.call("k").max_attempts(2).run_blocking(|| 7)?.value, 7);
+    /// # Ok::<(), oneflight::CallError>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn run_blocking(self, work: impl FnOnce() -> V) -> Result<Outcome<V>, CallError>
+    where
+        V: Clone,
+        P: FnOnce(&V) -> bool,
+    {
+        let Self { group, key, make_key, options, detach: _ } = self;
+        group.group.execute(key, make_key, work, options).map_err(|(error, _)| error)
+    }
+}
