@@ -1,0 +1,136 @@
+//! Work that goes on after its last caller has left.
+
+use crate::by_hand::{Gate, Group, Runs, Task, message, work};
+use oneflight::AsyncGroup;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+type Spawned = Arc<Mutex<Vec<Pin<Box<dyn Future<Output = ()> + Send>>>>>;
+
+/// A group whose spawned work is polled by the test.
+fn group_with_spawner() -> (Group, Spawned) {
+    let spawned = Spawned::default();
+    let keeps = Arc::clone(&spawned);
+    let group = AsyncGroup::builder().spawner(move |work| keeps.lock().unwrap().push(work)).build();
+    (group, spawned)
+}
+
+fn take(spawned: &Spawned) -> Task<'static, ()> {
+    let mut spawned = spawned.lock().unwrap();
+    assert_eq!(spawned.len(), 1, "spawned once");
+    Task::new(spawned.pop().expect("there is one"))
+}
+
+#[test]
+fn a9_detached_work_goes_on_and_a_later_call_runs_afresh() {
+    let (group, spawned) = group_with_spawner();
+    let (runs, gate) = (Runs::default(), Gate::default());
+    let first = Task::waiting(group.call(&1).detach().run(work(&runs, &gate, 7)));
+    let second = Task::waiting(group.do_call(&1, work(&runs, &gate, 8)));
+    drop(first);
+    assert!(spawned.lock().unwrap().is_empty(), "somebody is still there");
+    drop(second);
+    let mut driver = take(&spawned);
+    assert_eq!((runs.dropped(), group.in_flight()), (0, 1));
+    assert!(driver.poll().is_pending());
+    gate.open();
+    driver.ready();
+    assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
+    assert_eq!(Task::new(group.do_call(&1, || async { 9 })).ready(), 9, "a group is no cache");
+}
+
+#[test]
+fn a_caller_that_comes_while_detached_work_goes_on_joins_it() {
+    let (group, spawned) = group_with_spawner();
+    let (runs, gate) = (Runs::default(), Gate::default());
+    drop(Task::waiting(group.call(&1).detach().run(work(&runs, &gate, 7))));
+    let mut driver = take(&spawned);
+    assert!(driver.poll().is_pending());
+    let mut newcomer = Task::waiting(group.do_call(&1, work(&runs, &gate, 8)));
+    gate.open();
+    assert!(newcomer.wakes() > 0, "a driver that is parked holds up nobody");
+    assert_eq!(newcomer.ready(), 7);
+    driver.ready();
+    assert_eq!((runs.started(), group.in_flight()), (1, 0));
+}
+
+#[test]
+fn a_callers_leaving_again_does_not_spawn_again() {
+    let (group, spawned) = group_with_spawner();
+    let (runs, gate) = (Runs::default(), Gate::default());
+    drop(Task::waiting(group.call(&1).detach().run(work(&runs, &gate, 7))));
+    drop(Task::waiting(group.do_call(&1, work(&runs, &gate, 8))));
+    let mut driver = take(&spawned);
+    gate.open();
+    driver.ready();
+    assert_eq!((runs.started(), group.in_flight()), (1, 0));
+}
+
+#[test]
+fn a_dropped_driver_is_a_leaving_caller() {
+    let (group, spawned) = group_with_spawner();
+    let (runs, gate) = (Runs::default(), Gate::default());
+    drop(Task::waiting(group.call(&1).detach().run(work(&runs, &gate, 7))));
+    drop(take(&spawned));
+    assert_eq!((runs.dropped(), group.in_flight()), (1, 0));
+    // With a caller inside, that one goes on with the work.
+    drop(Task::waiting(group.call(&1).detach().run(work(&runs, &gate, 7))));
+    let mut caller = Task::waiting(group.do_call(&1, work(&runs, &gate, 8)));
+    drop(take(&spawned));
+    gate.open();
+    assert_eq!(caller.ready(), 7);
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn a_spawner_that_panics_or_drops_the_work_leaves_nothing_behind() {
+    let (runs, gate) = (Runs::default(), Gate::default());
+    let panics: Group = AsyncGroup::builder().spawner(|_| panic!("no more tasks")).build();
+    drop(Task::waiting(panics.call(&1).detach().run(work(&runs, &gate, 7))));
+    assert_eq!((runs.dropped(), panics.in_flight()), (1, 0));
+    let drops: Group = AsyncGroup::builder().spawner(drop).build();
+    drop(Task::waiting(drops.call(&1).detach().run(work(&runs, &gate, 7))));
+    assert_eq!((runs.dropped(), drops.in_flight()), (2, 0));
+}
+
+#[test]
+fn detaching_without_a_spawner_is_refused_at_the_call() {
+    let group = Group::new();
+    let refused = catch_unwind(AssertUnwindSafe(|| drop(group.call(&1).detach())));
+    assert!(message(refused.expect_err("it is refused")).contains("needs a group with a spawner"));
+}
+
+#[test]
+fn a_panic_that_no_caller_will_hear_of_goes_on_in_the_spawned_task() {
+    let (group, spawned) = group_with_spawner();
+    let gate = Gate::default();
+    let opens = gate.clone();
+    drop(Task::waiting(group.call(&1).detach().run(|| async move {
+        opens.await;
+        panic!("nobody is there")
+    })));
+    let mut driver = take(&spawned);
+    gate.open();
+    let payload = catch_unwind(AssertUnwindSafe(|| driver.poll().is_ready())).expect_err("it panics");
+    assert_eq!(message(payload), "nobody is there");
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn a_callers_own_work_follows_detached_work_that_panics() {
+    let (group, spawned) = group_with_spawner();
+    let gate = Gate::default();
+    let opens = gate.clone();
+    drop(Task::waiting(group.call(&1).detach().run(|| async move {
+        opens.await;
+        panic!("nobody is there")
+    })));
+    let mut driver = take(&spawned);
+    let mut caller = Task::waiting(group.do_call(&1, || async { 9 }));
+    gate.open();
+    assert_eq!(caller.ready(), 9);
+    driver.ready();
+    assert_eq!(group.in_flight(), 0);
+}

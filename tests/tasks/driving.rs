@@ -1,0 +1,249 @@
+//! Work that belongs to the flight goes on with whoever is polled.
+
+use crate::by_hand::{Gate, Group, Runs, Task, Yield, run_woken, work};
+
+#[test]
+fn a1_after_a_leader_that_was_polled_once_and_dropped_the_next_call_runs_at_once() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    drop(Task::waiting(group.do_call(&1, work(&runs, &gate, 7))));
+    assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
+    assert_eq!(Task::new(group.do_call(&1, || async { 8 })).ready(), 8);
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn a2_a_dropped_leaders_work_goes_on_with_one_of_the_followers() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let mut followers: Vec<_> = (0..4).map(|_| Task::waiting(group.do_call(&1, work(&runs, &gate, 9)))).collect();
+    assert_eq!(group.waiters(&1), 4);
+    drop(leader);
+    let woken: Vec<usize> = followers.iter().map(Task::wakes).collect();
+    assert_eq!(woken.iter().sum::<usize>(), 1, "exactly one is woken: {woken:?}");
+    assert_eq!(group.waiters(&1), 3, "one of them leads");
+    assert!(run_woken(&mut followers).iter().all(Option::is_none));
+    gate.open();
+    assert_eq!(run_woken(&mut followers), vec![Some(7); 4], "all get the one value");
+    assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
+}
+
+#[test]
+fn a2_work_that_wakes_while_its_leader_is_gone_is_not_forgotten() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let mut follower = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    gate.open();
+    // The leader has taken its wake-up with it, the follower has been told as well.
+    drop(leader);
+    assert!(follower.wakes() > 0);
+    assert_eq!(follower.ready(), 7);
+    assert_eq!(runs.started(), 1);
+}
+
+#[test]
+fn a3_a_leader_that_is_never_polled_again_holds_up_nobody() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let mut parked = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let mut follower = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    gate.open();
+    assert!(follower.wakes() > 0, "the standby is woken");
+    assert_eq!(follower.ready(), 7);
+    assert_eq!(runs.started(), 1);
+    assert_eq!(parked.ready(), 7, "it gets the value when it is polled after all");
+}
+
+#[test]
+fn a3_a_parked_leader_in_the_followers_own_task_holds_up_nobody() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let parked = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let mut follower = Task::beside(&parked, group.do_call(&1, work(&runs, &gate, 9)));
+    assert!(follower.poll().is_pending());
+    gate.open();
+    assert!(follower.wakes() > 0);
+    assert_eq!(follower.ready(), 7);
+    assert_eq!(runs.started(), 1);
+    drop(parked);
+}
+
+#[test]
+fn a3_a_caller_that_comes_when_all_are_parked_drives_on() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let _leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let _standby = Task::waiting(group.do_call(&1, work(&runs, &gate, 8)));
+    gate.open();
+    let mut newcomer = Task::new(group.do_call(&1, work(&runs, &gate, 9)));
+    assert_eq!(newcomer.ready(), 7);
+    assert_eq!(runs.started(), 1);
+}
+
+#[test]
+fn a4_a_leaked_leader_holds_up_nobody() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    // Leaked with all that it borrows.
+    let group: &'static Group = Box::leak(Box::new(group));
+    Task::waiting(group.do_call(&1, work(&runs, &gate, 7))).leak();
+    let mut follower = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    gate.open();
+    assert_eq!(follower.ready(), 7);
+    assert_eq!(runs.started(), 1);
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn a7_a_call_that_is_never_polled_is_no_call() {
+    let (group, runs) = (Group::new(), Runs::default());
+    let gate = Gate::default();
+    let unpolled = Task::new(group.do_call(&1, work(&runs, &gate, 7)));
+    assert_eq!(group.in_flight(), 0);
+    assert_eq!(Task::new(group.do_call(&1, || async { 8 })).ready(), 8);
+    drop(unpolled);
+    assert_eq!((runs.started(), group.in_flight()), (0, 0));
+}
+
+#[test]
+fn f4_polling_without_progress_changes_nothing_and_the_latest_waker_is_woken() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let _leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let mut follower = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    let polls = gate.polls();
+    for _ in 0..1_000 {
+        assert!(follower.poll().is_pending());
+    }
+    assert_eq!((gate.polls(), group.waiters(&1)), (polls, 1));
+    // Moved to another task.
+    let other: Task<'_, ()> = Task::new(async {});
+    let waker = {
+        let wakes = std::sync::Arc::new(Flag::default());
+        assert!(follower.poll_with(&std::task::Waker::from(std::sync::Arc::clone(&wakes))).is_pending());
+        wakes
+    };
+    let before = follower.wakes();
+    gate.open();
+    assert!(waker.0.load(std::sync::atomic::Ordering::SeqCst), "the latest waker is woken");
+    assert_eq!(follower.wakes(), before, "the former one is not");
+    drop(other);
+}
+
+#[derive(Default)]
+struct Flag(std::sync::atomic::AtomicBool);
+
+impl std::task::Wake for Flag {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn f7_followers_are_not_polled_at_every_await_of_the_work() {
+    let group = Group::new();
+    let gate = Gate::default();
+    let start = gate.clone();
+    let mut tasks = vec![Task::waiting(group.do_call(&1, || async move {
+        start.await;
+        Yield(50).await;
+        7
+    }))];
+    tasks.extend((0..200).map(|_| Task::waiting(group.do_call(&1, || async { 9 }))));
+    gate.open();
+    assert_eq!(run_woken(&mut tasks), vec![Some(7); 201]);
+    let polls: Vec<usize> = tasks[1..].iter().map(|task| task.polls).collect();
+    let mean = polls.iter().sum::<usize>() as f64 / 200.0;
+    assert!(mean <= 2.5, "{mean} polls a follower");
+    assert!(*polls.iter().max().unwrap() <= 4, "{polls:?}");
+}
+
+#[test]
+fn f8_work_that_wakes_itself_is_polled_once_a_poll_of_its_caller() {
+    let group = Group::new();
+    let polls = Gate::default();
+    let counted = polls.clone();
+    let mut task = Task::new(group.do_call(&1, || async move {
+        for _ in 0..5 {
+            // Ready or not, each poll of the work shows here.
+            std::future::poll_fn(|cx| {
+                let _ = std::pin::pin!(counted.clone()).as_mut().poll(cx);
+                std::task::Poll::Ready(())
+            })
+            .await;
+            Yield(1).await;
+        }
+        7
+    }));
+    for poll in 1..=5 {
+        assert!(task.poll().is_pending());
+        assert_eq!((polls.polls(), task.wakes()), (poll, poll), "one poll, and woken for the next");
+    }
+    assert_eq!(task.ready(), 7);
+}
+
+use std::future::Future as _;
+
+#[test]
+fn f9_a_parked_pair_in_one_task_does_not_hold_up_a_third() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let mut pair = Task::beside(&leader, group.do_call(&1, work(&runs, &gate, 8)));
+    assert!(pair.poll().is_pending());
+    let mut third = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    gate.open();
+    assert!(third.wakes() > 0, "a standby in the leader's own task would be no standby");
+    assert_eq!(third.ready(), 7);
+    assert_eq!(runs.started(), 1);
+}
+
+#[test]
+fn the_standby_is_a_different_one_each_time() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let mut leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let followers: Vec<_> = (0..3).map(|_| Task::waiting(group.do_call(&1, work(&runs, &gate, 9)))).collect();
+    for _ in 0..3 {
+        gate.stir();
+        assert!(leader.poll().is_pending());
+    }
+    assert_eq!(followers.iter().map(Task::wakes).collect::<Vec<_>>(), [1, 1, 1]);
+}
+
+#[test]
+fn g1_a_lone_value_is_never_cloned_and_n_callers_cost_n_minus_one_clones() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    struct Counted(Arc<AtomicUsize>);
+    impl Clone for Counted {
+        fn clone(&self) -> Self {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Self(Arc::clone(&self.0))
+        }
+    }
+    let clones = Arc::new(AtomicUsize::new(0));
+    let group: oneflight::AsyncGroup<u32, Counted> = oneflight::AsyncGroup::new();
+    let gate = Gate::default();
+    let call = || {
+        let (gate, clones) = (gate.clone(), Arc::clone(&clones));
+        Task::waiting(group.do_call(&1, move || async move {
+            gate.await;
+            Counted(clones)
+        }))
+    };
+    let mut tasks: Vec<_> = (0..4).map(|_| call()).collect();
+    gate.open();
+    for task in &mut tasks {
+        drop(task.ready());
+    }
+    assert_eq!(clones.load(Ordering::SeqCst), 3);
+    clones.store(0, Ordering::SeqCst);
+    drop(
+        Task::new(group.do_call(&1, {
+            let clones = Arc::clone(&clones);
+            move || async { Counted(clones) }
+        }))
+        .ready(),
+    );
+    drop(
+        Task::new(group.do_call_inline(&1, {
+            let clones = Arc::clone(&clones);
+            move || async { Counted(clones) }
+        }))
+        .ready(),
+    );
+    assert_eq!(clones.load(Ordering::SeqCst), 0);
+}

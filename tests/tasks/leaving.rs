@@ -1,0 +1,160 @@
+//! Followers leave, everybody leaves: nothing stays behind.
+
+use crate::by_hand::{Gate, Group, Runs, Task, run_woken, work};
+use oneflight::{CallError, OnAbandon};
+
+#[test]
+fn b1_a_follower_that_leaves_changes_nothing_but_the_count() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let mut leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let leaving = Task::waiting(group.do_call(&1, work(&runs, &gate, 8)));
+    let mut staying = Task::waiting(group.do_call_inline(&1, work(&runs, &gate, 9)));
+    assert_eq!(group.waiters(&1), 2);
+    drop(leaving);
+    assert_eq!(group.waiters(&1), 1);
+    gate.open();
+    assert_eq!((leader.ready(), staying.ready()), (7, 7));
+    assert_eq!((runs.started(), group.in_flight()), (1, 0));
+}
+
+#[test]
+fn b2_when_the_last_caller_leaves_the_work_is_dropped_and_the_next_call_starts_afresh() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let follower = Task::waiting(group.do_call(&1, work(&runs, &gate, 8)));
+    drop(leader);
+    assert_eq!(runs.dropped(), 0, "somebody still waits for it");
+    drop(follower);
+    assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
+    let mut fresh = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    // The old work's wakers are still registered at the gate: they touch nothing of the new flight.
+    gate.open();
+    assert_eq!(fresh.ready(), 9);
+    assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (2, 2, 0));
+}
+
+#[test]
+fn b2_callers_may_leave_in_any_order() {
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+        let mut tasks: Vec<_> = (0..3).map(|_| Some(Task::waiting(group.do_call(&1, work(&runs, &gate, 7))))).collect();
+        for index in order {
+            assert_eq!(runs.dropped(), 0, "{order:?}");
+            tasks[index] = None;
+        }
+        assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0), "{order:?}");
+    }
+}
+
+#[test]
+fn b4_a_follower_that_was_told_and_leaves_passes_the_message_on() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let mut followers: Vec<_> = (0..3).map(|_| Task::waiting(group.do_call(&1, work(&runs, &gate, 9)))).collect();
+    drop(leader);
+    for _ in 0..2 {
+        let told = followers.iter().position(|follower| follower.wakes() > 0).expect("one was told");
+        drop(followers.remove(told));
+        assert!(followers.iter().any(|follower| follower.wakes() > 0), "the next one is told");
+    }
+    gate.open();
+    assert_eq!(run_woken(&mut followers), [Some(7)]);
+    assert_eq!(runs.started(), 1);
+}
+
+#[test]
+fn b4_also_when_inline_work_was_abandoned() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let leader = Task::waiting(group.do_call_inline(&1, work(&runs, &gate, 7)));
+    let mut followers: Vec<_> = (0..4).map(|_| Task::waiting(group.do_call(&1, work(&runs, &gate, 9)))).collect();
+    drop(leader);
+    while followers.len() > 1 {
+        let told = followers.iter().position(|follower| follower.wakes() > 0).expect("one was told");
+        drop(followers.remove(told));
+    }
+    assert!(followers[0].poll().is_pending());
+    gate.open();
+    assert_eq!(followers[0].ready(), 9, "it runs its own work");
+    assert_eq!((runs.started(), group.in_flight()), (2, 0));
+}
+
+#[test]
+fn a6_a_thousand_keys_left_in_every_way_leave_nothing_behind() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let mut tasks = Vec::new();
+    for key in 0..1_000 {
+        let key: &'static u32 = Box::leak(Box::new(key));
+        tasks.push(Task::waiting(group.do_call(key, work(&runs, &gate, 7))));
+        match key % 4 {
+            0 => tasks.push(Task::waiting(group.do_call(key, work(&runs, &gate, 8)))),
+            1 => assert!(group.forget(key)),
+            2 => tasks.push(Task::waiting(group.do_call_inline(key, work(&runs, &gate, 8)))),
+            _ => {}
+        }
+    }
+    assert_eq!(group.in_flight(), 1_000);
+    drop(tasks);
+    assert_eq!((group.in_flight(), runs.started()), (0, runs.dropped()));
+    for key in 0..1_000_u32 {
+        assert_eq!(Task::new(group.do_call(&key, || async { 5 })).ready(), 5);
+    }
+}
+
+#[test]
+fn a_follower_that_does_not_take_over_is_told_that_the_flight_was_abandoned() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let leader = Task::waiting(group.do_call_inline(&1, work(&runs, &gate, 7)));
+    let mut fails = Task::waiting(group.call(&1).on_abandon(OnAbandon::Fail).run(work(&runs, &gate, 8)));
+    let mut takes_over = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    drop(leader);
+    assert_eq!(fails.ready().map(|outcome| outcome.value), Err(CallError::Abandoned));
+    assert!(takes_over.poll().is_pending());
+    gate.open();
+    assert_eq!(takes_over.ready(), 9);
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn handing_work_over_is_not_abandoning_it() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let leader = Task::waiting(group.call(&1).max_attempts(1).run(work(&runs, &gate, 7)));
+    let mut fails = Task::waiting(group.call(&1).on_abandon(OnAbandon::Fail).run(work(&runs, &gate, 8)));
+    drop(leader);
+    gate.open();
+    assert_eq!(fails.ready().map(|outcome| outcome.value), Ok(7));
+    assert_eq!((runs.started(), group.stats().abandons), (1, 0));
+}
+
+#[test]
+fn f6_a_hundred_thousand_followers_are_served_and_leave_in_linear_time() {
+    // Bounded by polls, not by time: what would not be linear is a search through the followers at each step.
+    for leave in [false, true] {
+        let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+        let mut tasks: Vec<_> = (0..100_000).map(|_| Task::waiting(group.do_call(&1, work(&runs, &gate, 7)))).collect();
+        assert_eq!(group.waiters(&1), 99_999);
+        if leave {
+            drop(tasks);
+        } else {
+            gate.open();
+            assert!(run_woken(&mut tasks).iter().all(|value| *value == Some(7)));
+            assert!(tasks.iter().all(|task| task.polls <= 4));
+        }
+        assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
+    }
+}
+
+#[test]
+fn d1_a_forgotten_flight_goes_on_for_those_inside_and_cannot_touch_the_new_one() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let mut old = Task::waiting(group.do_call(&1, work(&runs, &gate, 1)));
+    let mut inside = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    assert!(group.forget(&1));
+    let other_gate = Gate::default();
+    let mut new = Task::waiting(group.do_call(&1, work(&runs, &other_gate, 2)));
+    gate.open();
+    assert_eq!((old.ready(), inside.ready()), (1, 1));
+    let mut joins_new = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    other_gate.open();
+    assert_eq!((new.ready(), joins_new.ready()), (2, 2));
+    assert_eq!((runs.started(), group.in_flight()), (2, 0));
+}

@@ -1,0 +1,156 @@
+//! Calls with several keys.
+
+use crate::by_hand::{Gate, Group, Runs, Task, message, work};
+use oneflight::SyncGroup;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Notes which keys were asked for, waits at `gate`, and returns ten times each.
+async fn load(asked: &RefCell<Vec<Vec<u32>>>, gate: Gate, keys: Vec<&u32>) -> Vec<u32> {
+    let keys: Vec<u32> = keys.into_iter().copied().collect();
+    asked.borrow_mut().push(keys.clone());
+    gate.await;
+    keys.iter().map(|key| key * 10).collect()
+}
+
+#[test]
+fn each_key_is_loaded_once_and_values_come_in_the_order_of_the_keys() {
+    let (group, asked, gate) = (Group::new(), RefCell::default(), Gate::default());
+    gate.open();
+    let mut task = Task::new(group.do_many(&[3, 1, 3, 2], |keys| load(&asked, gate.clone(), keys)));
+    assert_eq!(task.ready(), [30, 10, 30, 20]);
+    assert_eq!(*asked.borrow(), [vec![3, 1, 2]]);
+    assert!(Task::new(group.do_many(&[], |keys| load(&asked, gate.clone(), keys))).ready().is_empty());
+    assert_eq!(asked.borrow().len(), 1, "nothing was missing");
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn keys_in_flight_are_joined_and_only_the_others_are_loaded() {
+    let (group, asked, runs, gate) = (Group::new(), RefCell::default(), Runs::default(), Gate::default());
+    let mut single = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let other = Gate::default();
+    let mut many = Task::waiting(group.do_many(&[1, 2], |keys| load(&asked, other.clone(), keys)));
+    assert_eq!(*asked.borrow(), [vec![2]]);
+    let mut joins = Task::waiting(group.do_call(&2, work(&runs, &gate, 9)));
+    other.open();
+    assert!(many.poll().is_pending(), "its own key has landed, the other has not");
+    assert_eq!(joins.ready(), 20);
+    gate.open();
+    assert_eq!(many.ready(), [7, 20]);
+    assert_eq!(single.ready(), 7);
+    assert_eq!((runs.started(), group.in_flight()), (1, 0));
+}
+
+#[test]
+fn batches_that_overlap_in_opposite_orders_do_not_wait_in_a_circle() {
+    let (group, asked, gate) = (Group::new(), RefCell::default(), Gate::default());
+    let mut first = Task::waiting(group.do_many(&[1, 2], |keys| load(&asked, gate.clone(), keys)));
+    let mut second = Task::waiting(group.do_many(&[3, 2, 1], |keys| load(&asked, gate.clone(), keys)));
+    let mut third = Task::waiting(group.do_many(&[1, 3, 4], |keys| load(&asked, gate.clone(), keys)));
+    assert_eq!(*asked.borrow(), [vec![1, 2], vec![3], vec![4]]);
+    gate.open();
+    assert!(third.poll().is_pending());
+    assert!(second.poll().is_pending());
+    assert_eq!(first.ready(), [10, 20]);
+    assert_eq!(second.ready(), [30, 20, 10]);
+    assert_eq!(third.ready(), [10, 30, 40]);
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn a_batch_that_is_parked_holds_up_no_work_that_a_flight_owns() {
+    let (group, asked, runs, gate) = (Group::new(), RefCell::default(), Runs::default(), Gate::default());
+    let single = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let mut many = Task::waiting(group.do_many(&[1, 2], |keys| load(&asked, Gate::default(), keys)));
+    drop(single);
+    gate.open();
+    assert!(many.poll().is_pending(), "it has driven key 1 to its end while key 2 is still loading");
+    assert_eq!((runs.dropped(), group.in_flight()), (1, 1));
+}
+
+#[test]
+fn a_dropped_batch_releases_exactly_its_keys() {
+    let (group, asked, runs, gate) = (Group::new(), RefCell::default(), Runs::default(), Gate::default());
+    let mut single = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let many = Task::waiting(group.do_many(&[1, 2, 3], |keys| load(&asked, gate.clone(), keys)));
+    let mut follower = Task::waiting(group.do_call(&2, work(&runs, &gate, 9)));
+    drop(many);
+    gate.open();
+    assert_eq!((single.ready(), follower.ready()), (7, 9));
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn keys_that_are_taken_over_are_asked_for_again() {
+    let (group, asked, runs, gate) = (Group::new(), RefCell::default(), Runs::default(), Gate::default());
+    let leaders =
+        [1_u32, 2].map(|key| Task::waiting(group.do_call_inline(Box::leak(Box::new(key)), work(&runs, &gate, 7))));
+    let mut many = Task::waiting(group.do_many(&[1, 2, 3], |keys| load(&asked, gate.clone(), keys)));
+    drop(leaders);
+    assert!(many.wakes() > 0);
+    gate.open();
+    assert_eq!(many.ready(), [10, 20, 30]);
+    assert_eq!(*asked.borrow(), [vec![3], vec![1, 2]]);
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn a_panic_and_a_wrong_number_of_values_release_the_keys_with_a_clear_message() {
+    let group = Group::new();
+    for short in [false, true] {
+        let mut many = Task::new(group.do_many(&[1, 2], |_| async move {
+            assert!(short, "could not load");
+            vec![1]
+        }));
+        let payload = catch_unwind(AssertUnwindSafe(|| many.poll().is_ready())).expect_err("it panics");
+        let text = message(payload);
+        let wanted = if short { "was asked for 2 keys and returned 1 values" } else { "could not load" };
+        assert!(text.contains(wanted), "{text}");
+        assert_eq!(group.in_flight(), 0);
+    }
+}
+
+#[test]
+fn a_batch_inside_the_work_of_one_of_its_keys_is_told_so() {
+    let group: &'static Group = Box::leak(Box::new(Group::new()));
+    let mut task = Task::new(group.do_call(&1, || async {
+        group.do_many(&[2, 1], |keys| std::future::ready(keys.into_iter().copied().collect())).await[0]
+    }));
+    let payload = catch_unwind(AssertUnwindSafe(|| task.poll().is_ready())).expect_err("it panics");
+    assert!(message(payload).contains("inside the work of the same flight"));
+    assert_eq!(group.in_flight(), 0, "key 2 is free as well");
+}
+
+#[test]
+fn threads_batch_as_tasks_do() {
+    let group: SyncGroup<u32, u32> = SyncGroup::new();
+    let asked = RefCell::new(Vec::new());
+    let load = |keys: Vec<&u32>| {
+        asked.borrow_mut().push(keys.iter().map(|key| **key).collect::<Vec<_>>());
+        keys.iter().map(|key| **key * 10).collect()
+    };
+    assert_eq!(group.do_many(&[3, 1, 3, 2], load), [30, 10, 30, 20]);
+    assert_eq!(*asked.borrow(), [vec![3, 1, 2]]);
+    let short = catch_unwind(AssertUnwindSafe(|| group.do_many(&[1, 2], |_| vec![1])));
+    assert!(message(short.expect_err("it panics")).contains("was asked for 2 keys and returned 1 values"));
+    let inside = catch_unwind(AssertUnwindSafe(|| group.do_call(&1, || group.do_many(&[2, 1], |_| vec![1])[0])));
+    assert!(message(inside.expect_err("it panics")).contains("inside the work of the same flight"));
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn threads_that_batch_join_what_is_in_flight_and_take_over() {
+    let group: SyncGroup<u32, u32> = SyncGroup::new();
+    let (lands, leaves) = (group.try_lead(&1).expect("free"), group.try_lead(&2).expect("free"));
+    std::thread::scope(|scope| {
+        let many = scope.spawn(|| group.do_many(&[1, 2, 3], |keys| keys.iter().map(|key| **key * 10).collect()));
+        while group.waiters(&1) + group.waiters(&2) < 2 || group.flight_info(&3).is_some() {
+            std::thread::yield_now();
+        }
+        drop(leaves);
+        lands.land(7);
+        assert_eq!(many.join().expect("it does not panic"), [7, 20, 30]);
+    });
+    assert_eq!((group.in_flight(), group.stats().take_overs), (0, 1));
+}

@@ -1,0 +1,147 @@
+//! Tasks, threads and guards on one key.
+
+use crate::by_hand::{Gate, Group, Runs, Task, work};
+use oneflight::CallError;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Waits until this many callers wait for key 1.
+fn await_waiters(group: &Group, count: usize) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while group.waiters(&1) != count {
+        assert!(Instant::now() < limit, "{} waiters instead of {count}", group.waiters(&1));
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn h3_every_way_to_call_joins_the_one_flight() {
+    let (group, runs, gate) = (Arc::new(Group::new()), Runs::default(), Gate::default());
+    let mut leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let mut inline = Task::waiting(group.do_call_inline(&1, work(&runs, &gate, 8)));
+    let mut options = Task::waiting(group.call(&1).run(work(&runs, &gate, 9)));
+    let mut many = Task::waiting(group.do_many(&[1], |_| async { vec![0] }));
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            let group = Arc::clone(&group);
+            thread::spawn(move || group.do_call_blocking(&1, || 0))
+        })
+        .collect();
+    await_waiters(&group, 6);
+    assert!(group.try_lead(&1).is_none());
+    gate.open();
+    assert_eq!(leader.ready(), 7);
+    assert_eq!((inline.ready(), options.ready().map(|outcome| outcome.value), many.ready()), (7, Ok(7), vec![7]));
+    assert!(threads.into_iter().all(|thread| thread.join().expect("it does not panic") == 7));
+    assert_eq!((runs.started(), group.in_flight()), (1, 0));
+}
+
+#[test]
+fn tasks_follow_a_thread_and_a_guard() {
+    let (group, runs, gate) = (Arc::new(Group::new()), Runs::default(), Gate::default());
+    let guard = group.try_lead(&1).expect("free");
+    let mut follower = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    guard.land(7);
+    assert_eq!(follower.ready(), 7);
+
+    let (open, opened) = std::sync::mpsc::channel::<()>();
+    let leader = {
+        let group = Arc::clone(&group);
+        thread::spawn(move || {
+            group.do_call_blocking(&1, || {
+                opened.recv().expect("it is opened");
+                5
+            })
+        })
+    };
+    while group.in_flight() == 0 {
+        thread::yield_now();
+    }
+    let mut follower = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    open.send(()).expect("it waits");
+    assert_eq!(leader.join().expect("it does not panic"), 5);
+    assert_eq!(follower.ready(), 5);
+    assert_eq!(runs.started(), 0);
+}
+
+#[test]
+fn when_the_last_task_leaves_its_work_is_dropped_and_a_thread_runs_its_own() {
+    let (group, runs, gate) = (Arc::new(Group::new()), Runs::default(), Gate::default());
+    let leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let follower = Task::waiting(group.do_call(&1, work(&runs, &gate, 8)));
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            let group = Arc::clone(&group);
+            thread::spawn(move || group.do_call_blocking(&1, || 9))
+        })
+        .collect();
+    await_waiters(&group, 4);
+    drop(leader);
+    assert_eq!(runs.dropped(), 0);
+    drop(follower);
+    assert!(threads.into_iter().all(|thread| thread.join().expect("it does not panic") == 9));
+    assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
+}
+
+#[test]
+fn e3_the_timed_form_returns_when_a_thread_blocks_the_task_that_it_waits_for() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let mut leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let late = group.do_call_blocking_wait_timeout(&1, Duration::from_millis(5), || 0);
+    assert_eq!(late, Err(CallError::TimedOut));
+    assert_eq!(group.do_call_blocking_wait_timeout(&1, Duration::ZERO, || 0), Err(CallError::TimedOut));
+    assert_eq!(group.waiters(&1), 0);
+    gate.open();
+    assert_eq!(leader.ready(), 7);
+    assert_eq!(group.stats().timeouts, 2);
+}
+
+#[test]
+fn a_task_that_was_told_to_take_over_and_is_parked_does_not_hold_up_threads() {
+    let (group, runs, gate) = (Arc::new(Group::new()), Runs::default(), Gate::default());
+    let leader = Task::waiting(group.do_call_inline(&1, work(&runs, &gate, 7)));
+    let mut parked = Task::waiting(group.do_call(&1, work(&runs, &gate, 8)));
+    let waits = {
+        let group = Arc::clone(&group);
+        thread::spawn(move || group.do_call_blocking(&1, || 9))
+    };
+    await_waiters(&group, 2);
+    drop(leader);
+    assert_eq!(waits.join().expect("it does not panic"), 9);
+    assert_eq!(parked.ready(), 9);
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn many_threads_and_tasks_at_once_lose_nobody() {
+    for round in 0..200 {
+        let group: Arc<Group> = Arc::new(oneflight::AsyncGroup::builder().shards(1).build());
+        let callers: Vec<_> = (0..6)
+            .map(|caller| {
+                let group = Arc::clone(&group);
+                thread::spawn(move || match (caller + round) % 4 {
+                    0 => group.do_call_blocking(&1, || 7),
+                    1 => smol::block_on(group.do_call(&1, || async {
+                        smol::future::yield_now().await;
+                        7
+                    })),
+                    2 => smol::block_on(group.do_call_inline(&1, || async {
+                        smol::future::yield_now().await;
+                        7
+                    })),
+                    _ => {
+                        // Joins, and leaves after one poll.
+                        let call = group.do_call(&1, || async {
+                            smol::future::yield_now().await;
+                            7
+                        });
+                        smol::block_on(smol::future::poll_once(call)).unwrap_or(7)
+                    }
+                })
+            })
+            .collect();
+        assert!(callers.into_iter().all(|caller| caller.join().expect("it does not panic") == 7));
+        assert_eq!(group.in_flight(), 0);
+    }
+}
