@@ -1,0 +1,95 @@
+# Sourced by every script in this directory: strict mode, the repository root, and the few things they all need.
+# shellcheck shell=bash
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# Where builds go. Those that need flags of their own get a directory of their own under it, or each would throw the
+# other's work away.
+# shellcheck disable=SC2034 # for the scripts that source this
+target=${CARGO_TARGET_DIR:-$PWD/target}
+
+say() { printf '%s\n' "$*" >&2; }
+
+die() {
+    say "error: $*"
+    exit 1
+}
+
+# step NAME COMMAND..: runs the command under a heading and says how long it took. Ends the script if it fails.
+step() {
+    local name=$1 start=$SECONDS status
+    shift
+    printf '\n== %s\n' "$name"
+    # Not `"$@" || ..`: that would switch `set -e` off inside a function, and only its last line would count.
+    set +e
+    (
+        set -e
+        "$@"
+    )
+    status=$?
+    set -e
+    if ((status == 0)); then
+        printf '== %s (%d s)\n' "$name" $((SECONDS - start))
+    else
+        printf '== %s FAILED (%d s)\n' "$name" $((SECONDS - start))
+        exit "$status"
+    fi
+}
+
+# The value of `rust-version` in the workspace's manifest.
+msrv() { sed -n 's/^rust-version *= *"\(.*\)"/\1/p' Cargo.toml | head -n 1; }
+
+# Ends the script unless there is a cargo that can build this workspace.
+need_cargo() {
+    if ! command -v cargo >/dev/null && [[ -x ${CARGO_HOME:-${HOME:-}/.cargo}/bin/cargo ]]; then
+        PATH=${CARGO_HOME:-${HOME:-}/.cargo}/bin:$PATH
+    fi
+    if ! command -v cargo >/dev/null; then
+        die "no cargo. Install Rust $(msrv) or newer: with rustup (https://rustup.rs), or from your distribution if its packages are that new."
+    fi
+    local have
+    have=$(rustc --version | cut -d ' ' -f 2)
+    if [[ $(printf '%s\n' "$(msrv)" "$have" | sort -V | head -n 1) != "$(msrv)" ]]; then
+        die "rustc $have is too old: this workspace needs Rust $(msrv) or newer, for example by 'rustup update stable'."
+    fi
+}
+
+# need_component COMMAND COMPONENT: a part of the toolchain that a minimal installation lacks.
+need_component() {
+    if cargo "$1" --version >/dev/null 2>&1; then
+        return
+    fi
+    if command -v rustup >/dev/null; then
+        rustup component add "$2" || die "'rustup component add $2' failed."
+    else
+        die "no 'cargo $1'. Install your distribution's package for it (on Debian and Ubuntu rustfmt, rust-clippy), or use rustup."
+    fi
+}
+
+# need_apt COMMAND PACKAGE: installs the Debian or Ubuntu package unless the command is there.
+need_apt() {
+    if command -v "$1" >/dev/null; then
+        return
+    fi
+    command -v apt-get >/dev/null || die "no '$1'. Install it; on Debian and Ubuntu it is in the package $2."
+    local as_root=()
+    if [[ $(id -u) != 0 ]]; then
+        command -v sudo >/dev/null || die "no '$1'. As root: apt-get install $2"
+        as_root=(sudo)
+    fi
+    say "installing $2, for '$1'"
+    "${as_root[@]}" apt-get update -qq >&2
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >&2
+}
+
+# need_cargo_tool COMMAND CRATE: builds and installs the crate unless `cargo COMMAND` is there.
+need_cargo_tool() {
+    if ! command -v "cargo-$1" >/dev/null; then
+        say "installing $2, for 'cargo $1'"
+        cargo install --locked "$2"
+    fi
+}
+
+# The target triple of this machine.
+host() { rustc -vV | sed -n 's/^host: //p'; }
