@@ -1,8 +1,11 @@
 //! Request coalescing: the first caller of a key does the work, everyone else shares the result.
 //!
-//! When a popular cache entry expires, every request that misses runs the same query at once: a cache stampede. A
-//! [`SyncGroup`] lets the first caller of a key run it while the others wait and share its value, and loses nothing when that
-//! caller panics.
+//! When a popular cache entry expires, every request that misses runs the same query at once: a cache stampede. A group lets
+//! the first caller of a key run it while the others wait and share its value, and loses nothing when that caller panics, is
+//! dropped or is not polled any more.
+//!
+//! - [`SyncGroup`]: for threads.
+//! - [`AsyncGroup`]: for tasks on any executor, and threads beside them.
 //!
 //! ```
 //! use oneflight::SyncGroup;
@@ -63,12 +66,14 @@
 //!
 //! # Defaults
 //!
-//! [`SyncGroupBuilder`] lists every setting with its default. Errors are values: with `V = Result<T, E>` an `Err` is shared
+//! [`SyncGroupBuilder`] and [`AsyncGroupBuilder`] list every setting with its default. Errors are values: with `V = Result<T, E>` an `Err` is shared
 //! like any other value, and [`share_ok`](Call::share_ok) keeps it to the caller whose work it was.
 //!
 //! # Features
 //!
-//! - **`std`** (default): threads. Without it the crate is `no_std` with `alloc`, and holds only the vocabulary that groups
+//! - **`std`** (default): threads, time limits, re-entrancy reports.
+//! - **`critical-section`**: [`AsyncGroup`] without `std` (`default-features = false`), on the `critical-section` crate, whose
+//!   implementation the target's runtime supplies. With neither feature the crate holds only the vocabulary that groups
 //!   share: [`CallError`], [`Outcome`], [`Role`], [`FlightInfo`], [`Stats`].
 //! - **`deadlock-detection`**: a call that would close a circle of threads that wait for each other gets
 //!   [`CallError::WouldDeadlock`]. Costs a process-wide lock for each call that has to sleep, nothing for others.
@@ -80,6 +85,14 @@
 //!
 //! - A leader that never returns holds up its followers; [`wait_timeout`](Call::wait_timeout) bounds their waiting, and
 //!   [`max_flight_age`](SyncGroupBuilder::max_flight_age) how many gather behind it.
+//! - A task that runs its work inside its own future ([`do_call_inline`](AsyncGroup::do_call_inline)) and is not polled any
+//!   more holds up its followers. With [`do_call`](AsyncGroup::do_call) only two can: if the task that drove last and the
+//!   standby that was woken with it are both parked, the flight goes on with the next poll of any caller, or the next caller.
+//! - A parked task that leads holds up threads that wait beside it, until it is polled or dropped.
+//! - An executor that polls a task inside `wake`, called from inside the work of a flight, makes a call of the same key by
+//!   that task look like one from inside the work: it is told [`CallError::Reentrant`].
+//! - Without `std` there is no clock (no `max_flight_age`), no re-entrancy report, and a panic reaches whoever drives.
+//!   Interrupts are masked while a table or a flight is looked at, for longer the more tasks wait.
 //! - A [`Lead`] that is leaked keeps its flight on; [`forget`](SyncGroup::forget) frees the key.
 //! - Without `deadlock-detection`, threads that wait for each other in a circle hang, as with locks.
 //! - What is told by thread (re-entrancy) is told to the first 2^32 - 1 threads of a process.
