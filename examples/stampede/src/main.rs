@@ -1,8 +1,9 @@
 //! What a cache stampede does to a database, and what coalescing does about it.
 //!
 //! A shop renders product pages from a real SQLite catalogue and caches them for a short time. The same traffic is sent
-//! to it twice, to the same cache each time: once unprotected, once with `oneflight::SyncGroup`. The part to read is
-//! `ways/`: `ways/none.rs` is what most services do today, `ways/sync.rs` is the same with a group in between.
+//! to it several times, to the same cache each time: once unprotected, then with `oneflight::SyncGroup`, with
+//! `oneflight::AsyncGroup`, or with each (`--api`). The part to read is `ways/`: `ways/none.rs` is what most services do
+//! today, `ways/sync.rs` and `ways/async.rs` are the same with a group in between.
 //!
 //! | file | job |
 //! |---|---|
@@ -69,7 +70,7 @@ fn stampede(options: &Options) -> Result<(), Box<dyn Error>> {
     }
 
     let mut runs = Vec::new();
-    for make_way in ways::ALL {
+    for make_way in ways::chosen(options.api) {
         // Every way has a cache of its own, in the same state; the database is common to all, and only read.
         let start = Instant::now() + HEAD_START;
         let shop = Arc::new(Shop::new(Arc::clone(&database), options.ttl, start));

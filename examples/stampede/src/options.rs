@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, Parser, value_parser};
+use clap::{CommandFactory as _, Parser, ValueEnum, value_parser};
 
 use crate::catalogue::PRODUCTS;
 
@@ -15,11 +15,15 @@ const MOST_REQUESTS: f64 = 5_000_000.0;
 /// Shows what a cache stampede does to a real database, and what request coalescing does about it.
 ///
 /// A shop of 50,000 products in SQLite caches rendered product pages for a short time. The same traffic is sent to it
-/// once without protection ("none") and once with oneflight's SyncGroup ("sync").
+/// first without protection ("none"), then with oneflight's SyncGroup ("sync"), its AsyncGroup ("async"), or each.
 #[derive(Debug, Parser)]
 #[command(name = "stampede")]
 pub(crate) struct Options {
-    /// Threads that serve requests; as many queries can run at once
+    /// Which of oneflight's groups to compare with no protection
+    #[arg(long, value_enum, default_value_t = Api::Sync)]
+    pub(crate) api: Api,
+
+    /// Threads that serve requests; as many queries can run at once (500 at most for "async")
     #[arg(long, default_value_t = 64, value_parser = value_parser!(u16).range(1..=1024))]
     pub(crate) threads: u16,
 
@@ -50,6 +54,17 @@ pub(crate) struct Options {
     /// Also write the result as a picture
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
+}
+
+/// The groups that can be tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Api {
+    /// SyncGroup: requests are threads
+    Sync,
+    /// AsyncGroup: requests are tasks
+    Async,
+    /// One after the other
+    All,
 }
 
 impl Options {
@@ -105,6 +120,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_with_the_usage_exit_code() {
         let nonsense = [
+            ["--api", "none"],
             ["--threads", "0"],
             ["--rate", "0"],
             ["--ttl", "0"],

@@ -1,20 +1,30 @@
-//! How a request gets its page. One file a way; a new way is a new file and a line in [`ALL`].
+//! How a request gets its page. One file a way; a new way is a new file and a line in [`chosen`].
 
+mod r#async;
 mod none;
 mod sync;
 
 use alloc::sync::Arc;
 
 use crate::database::Page;
+use crate::options::Api;
 use crate::page_cache::Generation;
 use crate::shop::{PageResult, Shop};
 
 /// Makes the way that serves the requests of a shop.
 pub(crate) type MakeWay = fn(Arc<Shop>) -> Box<dyn Way>;
 
-/// The ways in the order in which they are tried and shown.
-pub(crate) const ALL: [MakeWay; 2] =
-    [|shop| Box::new(none::Unprotected::new(shop)), |shop| Box::new(sync::Coalesced::new(shop))];
+/// The ways that are wanted, in the order in which they are tried and shown.
+pub(crate) fn chosen(api: Api) -> Vec<MakeWay> {
+    let unprotected: MakeWay = |shop| Box::new(none::Unprotected::new(shop));
+    let threads: MakeWay = |shop| Box::new(sync::Coalesced::new(shop));
+    let tasks: MakeWay = |shop| Box::new(r#async::Coalesced::new(shop));
+    match api {
+        Api::Sync => vec![unprotected, threads],
+        Api::Async => vec![unprotected, tasks],
+        Api::All => vec![unprotected, threads, tasks],
+    }
+}
 
 /// A way for many threads to get product pages.
 pub(crate) trait Way: Send + Sync {
