@@ -279,8 +279,7 @@ impl Admission {
 
     /// Whether a newcomer may join `now`; a flight of `limit` ticks or more is too old.
     pub(crate) fn admits(self, now: u32, limit: Option<u32>) -> bool {
-        // A clock read before the flight began gives an age just under 2^32: not old, but not yet born.
-        self.age(now).is_some_and(|age| limit.is_none_or(|limit| age < limit || age > u32::MAX / 2))
+        self.age(now).is_some_and(|age| limit.is_none_or(|limit| age < limit))
     }
 }
 

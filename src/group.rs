@@ -44,22 +44,23 @@ pub(crate) struct Newcomer {
 pub(crate) enum Entered<'g, K, V, S, W> {
     Lead(Leading<'g, K, V, S>),
     /// The caller waits; what it is now is up to its kind.
-    Wait(FlightId, Arc<Slot<V>>, W),
+    Wait(W),
     Reentrant,
 }
 
 impl<K, V, S: BuildHasher> Group<K, V, S> {
-    /// Leads a new or a vacant flight of `key`, or gets a seat in one that is led; `wait` is called with it under the locks.
-    /// A new flight gets what `shared` makes.
+    /// Leads a new or a vacant flight of `key`, or gets a seat in one that is led. A waiter is made of the seat in two steps:
+    /// `sit` under the locks, `wait` outside. A new flight gets what `shared` makes.
     #[inline]
-    pub(crate) fn enter<Q, M, W>(
-        &self,
+    pub(crate) fn enter<'g, Q, M, T, W>(
+        &'g self,
         key: &Q,
         make_key: M,
         newcomer: Newcomer,
         shared: impl FnOnce() -> Option<Arc<Slot<V>>>,
-        mut wait: impl FnMut(&mut Shared<V>, Seat) -> W,
-    ) -> Entered<'_, K, V, S, W>
+        mut sit: impl FnMut(&mut Shared<V>, Seat) -> T,
+        wait: impl FnOnce(&'g Self, FlightId, Arc<Slot<V>>, T) -> W,
+    ) -> Entered<'g, K, V, S, W>
     where
         Q: Hash + Equivalent<K> + ?Sized,
         M: FnOnce() -> K,
@@ -82,7 +83,7 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
                     return Joined::Reentrant;
                 }
                 match shared.flight.join(on_abandon) {
-                    Join::Wait(seat) => Joined::Wait(wait(shared, seat)),
+                    Join::Wait(seat) => Joined::Wait(sit(shared, seat)),
                     Join::Lead { attempt } => {
                         shared.leader = me;
                         Joined::Lead { attempt }
@@ -100,14 +101,18 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             }
             (joined, Some(slot))
         });
-        match found {
-            Found::Led(id) => Entered::Lead(Leading::new(self, id, 1, max_attempts)),
-            Found::Joined(id, (Joined::Lead { attempt }, _)) => {
-                Entered::Lead(Leading::new(self, id, attempt, max_attempts))
-            }
-            Found::Joined(id, (Joined::Wait(waiter), Some(slot))) => Entered::Wait(id, slot, waiter),
-            Found::Joined(_, (Joined::Wait(_) | Joined::Reentrant, _)) => Entered::Reentrant,
-        }
+        let (id, joined, slot, unneeded) = match found {
+            Found::Led(id) => return Entered::Lead(Leading::new(self, id, 1, max_attempts)),
+            Found::Joined(id, (joined, slot), unneeded) => (id, joined, slot, unneeded),
+        };
+        let entered = match (joined, slot) {
+            (Joined::Lead { attempt }, _) => Entered::Lead(Leading::new(self, id, attempt, max_attempts)),
+            (Joined::Wait(seat), Some(slot)) => Entered::Wait(wait(self, id, slot, seat)),
+            (Joined::Wait(_) | Joined::Reentrant, _) => Entered::Reentrant,
+        };
+        // If its destructor panics, the place in the flight is given up by that of `entered`.
+        drop(unneeded);
+        entered
     }
 
     /// See [`SyncGroup::try_lead_with`](crate::SyncGroup::try_lead_with).
@@ -129,11 +134,15 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
                 Some(attempt)
             },
         );
-        let (id, attempt) = match found {
-            Found::Led(id) => (id, 1),
-            Found::Joined(id, attempt) => (id, attempt?),
-        };
-        Some(Lead::new(Leading::new(self, id, attempt, self.defaults.max_attempts)))
+        let lead = |id, attempt| Lead::new(Leading::new(self, id, attempt, self.defaults.max_attempts));
+        match found {
+            Found::Led(id) => Some(lead(id, 1)),
+            Found::Joined(id, attempt, unneeded) => {
+                let lead = attempt.map(|attempt| lead(id, attempt));
+                drop(unneeded);
+                lead
+            }
+        }
     }
 
     /// See [`SyncGroup::forget`](crate::SyncGroup::forget).

@@ -66,8 +66,8 @@ pub struct FlightInfo {
     pub waiters: usize,
     /// Closures started for it so far, the running one included.
     pub attempts: u32,
-    /// Whether it was closed to newcomers by `forget`.
+    /// Whether it was closed to newcomers, by `forget` or because it grew too old and a new flight of its key began.
     pub forgotten: bool,
-    /// How long it had been on. Only known with `max_flight_age`, and not once forgotten: without it no clock is read.
+    /// How long it had been on. Only known with `max_flight_age`, since no clock is read without, and not once it was closed.
     pub age: Option<Duration>,
 }

@@ -49,6 +49,13 @@ pub(crate) struct Entry<K, T> {
     pub(crate) admission: Admission,
 }
 
+/// A moment, in ticks of the group's clock, and the age from which on a flight is too old.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Time {
+    now: u32,
+    limit: Option<u32>,
+}
+
 /// The hash of a key, computed once a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyHash(u64);
@@ -62,11 +69,19 @@ pub(crate) struct FlightId {
 
 /// What [`Table::join_or_lead`] did.
 #[derive(Debug)]
-pub(crate) enum Found<R> {
-    /// A flight that takes newcomers was there; this is what the caller's closure made of it.
-    Joined(FlightId, R),
+pub(crate) enum Found<R, K, M> {
+    /// A flight that takes newcomers was there; this is what the caller's closure made of it. What was to become its key is
+    /// of no use, and its destructor may panic: not to be dropped before the caller's place in the flight is safe.
+    Joined(FlightId, R, Unneeded<K, M>),
     /// There was none, so the caller leads a new one.
     Led(FlightId),
+}
+
+/// An owned key that no flight needs, or what would have made it.
+#[derive(Debug)]
+pub(crate) enum Unneeded<K, M> {
+    Key(K),
+    Maker(M),
 }
 
 /// Whether an entry stays after [`Table::update`].
@@ -131,36 +146,36 @@ impl<K, T, S> Table<K, T, S> {
 
     /// Joins the flight of `key` by way of `join`, or begins one that is led by `leader`.
     ///
-    /// `make_key` runs outside the lock, only if this caller seems to lead; its key is dropped if another was faster. A new
-    /// flight gets what `shared` makes, under the lock.
+    /// `make_key` runs outside the lock, only if this caller seems to lead. A new flight gets what `shared` makes, under the
+    /// lock.
     #[inline]
-    pub(crate) fn join_or_lead<Q, R>(
+    pub(crate) fn join_or_lead<Q, R, M>(
         &self,
         hash: KeyHash,
         key: &Q,
-        make_key: impl FnOnce() -> K,
+        make_key: M,
         leader: Option<ThreadNumber>,
         shared: impl FnOnce() -> Option<T>,
         mut join: impl FnMut(&mut Entry<K, T>, &mut Stats) -> R,
-    ) -> Found<R>
+    ) -> Found<R, K, M>
     where
         Q: Hash + Equivalent<K> + ?Sized,
+        M: FnOnce() -> K,
     {
         let shard = self.shard(hash);
-        let (now, limit) = self.time();
         // A key without a destructor has no heap of its own, and in an empty shard nobody can be joined: making the key at
         // once saves a look-up. Elsewhere a follower would pay for a key that it does not need.
         let make_at_once = !core::mem::needs_drop::<K>() || shard.occupied.load(Ordering::Relaxed) == 0;
         if !make_at_once {
-            let joined = shard.with(|entries| entries.join(hash, key, now, limit, &mut join));
+            let joined = shard.with(|entries| entries.join(hash, key, self.time(), &mut join));
             if let Some((id, answer)) = joined {
-                return Found::Joined(id, answer);
+                return Found::Joined(id, answer, Unneeded::Maker(make_key));
             }
         }
         let owned = make_key();
-        match shard.with(|entries| entries.join_or_insert(hash, key, owned, leader, shared, now, limit, &mut join)) {
+        match shard.with(|entries| entries.join_or_insert(hash, key, owned, leader, shared, self.time(), &mut join)) {
             Ok(id) => Found::Led(id),
-            Err((id, answer, _unused_key)) => Found::Joined(id, answer),
+            Err((id, answer, owned)) => Found::Joined(id, answer, Unneeded::Key(owned)),
         }
     }
 
@@ -171,10 +186,9 @@ impl<K, T, S> Table<K, T, S> {
         S: BuildHasher,
     {
         let hash = self.hash(key);
-        let (now, limit) = self.time();
         self.shard(hash).with(|entries| {
-            let in_shard = hash.in_shard();
-            let entry = entries.table.find_mut(table_hash(in_shard), |entry| entry.matches(in_shard, key, now, limit));
+            let (in_shard, time) = (hash.in_shard(), self.time());
+            let entry = entries.table.find_mut(table_hash(in_shard), |entry| entry.matches(in_shard, key, time));
             f(entry, &mut entries.counts)
         })
     }
@@ -227,10 +241,13 @@ impl<K, T, S> Table<K, T, S> {
         &self.shards[hash.shard(self.shards.len())]
     }
 
-    /// The clock's time and the age limit. No clock is read without a limit.
+    /// The time. Read under the lock: no flight that is met there began after it. No clock is read without a limit.
     #[inline]
-    fn time(&self) -> (u32, Option<u32>) {
-        self.clock.as_ref().map_or((0, None), |clock| (clock.now(), Some(clock.limit())))
+    fn time(&self) -> Time {
+        match &self.clock {
+            None => Time { now: 0, limit: None },
+            Some(clock) => Time { now: clock.now(), limit: Some(clock.limit()) },
+        }
     }
 }
 
@@ -260,15 +277,14 @@ impl<K, T> Entries<K, T> {
         &mut self,
         hash: KeyHash,
         key: &Q,
-        now: u32,
-        limit: Option<u32>,
+        time: Time,
         join: impl FnOnce(&mut Entry<K, T>, &mut Stats) -> R,
     ) -> Option<(FlightId, R)>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let in_shard = hash.in_shard();
-        let entry = self.table.find_mut(table_hash(in_shard), |entry| entry.matches(in_shard, key, now, limit))?;
+        let entry = self.table.find_mut(table_hash(in_shard), |entry| entry.matches(in_shard, key, time))?;
         let id = FlightId { hash, sequence: entry.sequence };
         Some((id, join(entry, &mut self.counts)))
     }
@@ -283,21 +299,23 @@ impl<K, T> Entries<K, T> {
         owned: K,
         leader: Option<ThreadNumber>,
         shared: impl FnOnce() -> Option<T>,
-        now: u32,
-        limit: Option<u32>,
+        time: Time,
         join: impl FnOnce(&mut Entry<K, T>, &mut Stats) -> R,
     ) -> Result<FlightId, (FlightId, R, K)>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let in_shard = hash.in_shard();
+        if time.limit.is_some() {
+            self.close_aged(in_shard, time);
+        }
         let mut sequence = self.last_sequence.wrapping_add(1);
         let mut taken = false;
         // A search that finds nothing has seen every entry of this hash, so it also tells whether the next number is still
         // worn by a flight of 2^32 flights ago.
         let sought = |entry: &Entry<K, T>| {
             taken |= entry.sequence == sequence && entry.hash == in_shard;
-            entry.matches(in_shard, key, now, limit)
+            entry.matches(in_shard, key, time)
         };
         let rehash = |entry: &Entry<K, T>| table_hash(entry.hash);
         match self.table.entry(table_hash(in_shard), sought, rehash) {
@@ -309,16 +327,23 @@ impl<K, T> Entries<K, T> {
             TableEntry::Vacant(vacant) => {
                 if taken {
                     sequence = free_sequence(vacant.into_table(), in_shard, sequence);
-                    let entry = Entry::new(owned, shared(), in_shard, sequence, leader, now);
+                    let entry = Entry::new(owned, shared(), in_shard, sequence, leader, time.now);
                     self.table.insert_unique(table_hash(in_shard), entry, rehash);
                 } else {
-                    vacant.insert(Entry::new(owned, shared(), in_shard, sequence, leader, now));
+                    vacant.insert(Entry::new(owned, shared(), in_shard, sequence, leader, time.now));
                 }
                 self.last_sequence = sequence;
                 self.counts.flights += 1;
                 Ok(FlightId { hash, sequence })
             }
         }
+    }
+
+    /// Closes flights that are too old for good: a flight that lasts until the clock has gone round would look young again.
+    #[cold]
+    fn close_aged(&mut self, hash: u32, time: Time) {
+        let alike = self.table.iter_hash_mut(table_hash(hash)).filter(|entry| entry.hash == hash);
+        alike.filter(|entry| !entry.admission.admits(time.now, time.limit)).for_each(|entry| entry.admission.forget());
     }
 
     /// Gives memory back once most of it is unused. What a few flights need is kept, and the room left is twice what is
@@ -355,11 +380,11 @@ impl<K, T> Entry<K, T> {
     }
 
     #[inline]
-    fn matches<Q>(&self, hash: u32, key: &Q, now: u32, limit: Option<u32>) -> bool
+    fn matches<Q>(&self, hash: u32, key: &Q, time: Time) -> bool
     where
         Q: Equivalent<K> + ?Sized,
     {
-        self.hash == hash && self.admission.admits(now, limit) && key.equivalent(&self.key)
+        self.hash == hash && self.admission.admits(time.now, time.limit) && key.equivalent(&self.key)
     }
 }
 

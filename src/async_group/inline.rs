@@ -82,6 +82,7 @@ where
                 newcomer,
                 || None,
                 |shared, seat| shared.tasks.insert(Task::new(on_abandon, Some(seat))),
+                |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
             );
             match entered {
                 Entered::Lead(leading) => {
@@ -89,10 +90,7 @@ where
                     let future = work();
                     this.stage.set(Stage::Leading { leading: Some(leading), polled: false, future });
                 }
-                Entered::Wait(id, slot, task) => {
-                    let place = Place::waiting(*this.group, id, slot, task, on_abandon);
-                    this.stage.set(Stage::Waiting { place });
-                }
+                Entered::Wait(place) => this.stage.set(Stage::Waiting { place }),
                 Entered::Reentrant => return Poll::Ready(Err(CallError::Reentrant)),
             }
         }

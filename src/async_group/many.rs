@@ -166,11 +166,12 @@ where
             newcomer,
             || None,
             |shared, seat| shared.tasks.insert(Task::new(on_abandon, Some(seat))),
+            |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
         );
         match entered {
             Entered::Lead(leading) => self.led.push((index, leading)),
-            Entered::Wait(id, slot, task) => {
-                self.waits.push((index, Place::waiting(self.group, id, slot, task, on_abandon)));
+            Entered::Wait(place) => {
+                self.waits.push((index, place));
                 // It has not left its waker there yet.
                 cx.waker().wake_by_ref();
             }

@@ -128,13 +128,18 @@ where
             slot = Some(Arc::clone(&made));
             Some(made)
         };
-        let entered = self.group.enter(self.key, make_key, newcomer, make_slot, |shared, seat| {
-            shared.tasks.insert(Task::new(on_abandon, Some(seat)))
-        });
+        let entered = self.group.enter(
+            self.key,
+            make_key,
+            newcomer,
+            make_slot,
+            |shared, seat| shared.tasks.insert(Task::new(on_abandon, Some(seat))),
+            |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
+        );
         let (place, leads) = match (entered, slot) {
             (Entered::Lead(leading), Some(slot)) => (Place::first(self.group, leading, slot, on_abandon), true),
             (Entered::Lead(leading), None) => (Place::leading(self.group, leading, on_abandon), true),
-            (Entered::Wait(id, slot, task), _) => (Place::waiting(self.group, id, slot, task, on_abandon), false),
+            (Entered::Wait(place), _) => (place, false),
             (Entered::Reentrant, _) => return Err(CallError::Reentrant),
         };
         self.place = Some(place);

@@ -45,9 +45,9 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         let Defaults { on_abandon, max_attempts, .. } = self.defaults;
         let newcomer = Newcomer { on_abandon, max_attempts, is_thread: true };
         for (index, &key) in batch.keys.iter().enumerate() {
-            match self.enter(key, || key.to_owned(), newcomer, || None, &mut sit) {
+            match self.enter(key, || key.to_owned(), newcomer, || None, &mut sit, &mut wait) {
                 Entered::Lead(leading) => batch.leads.push((index, leading)),
-                Entered::Wait(id, slot, seat) => batch.waits.push((index, wait(self, id, slot, seat))),
+                Entered::Wait(waiter) => batch.waits.push((index, waiter)),
                 Entered::Reentrant => return Err(CallError::Reentrant),
             }
         }

@@ -147,18 +147,16 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
     {
         let Options { on_abandon, max_attempts, .. } = options;
         let newcomer = Newcomer { on_abandon, max_attempts, is_thread: true };
-        let leading = match self.enter(key, make_key, newcomer, || None, |_, seat| seat) {
+        let leading = match self.enter(key, make_key, newcomer, || None, |_, seat| seat, Following::new) {
             Entered::Lead(leading) => leading,
             Entered::Reentrant => return Err((CallError::Reentrant, work)),
-            Entered::Wait(id, slot, seat) => {
-                match Following::new(self, id, slot, seat).wait(options.wait_timeout, options.max_attempts) {
-                    Followed::Value(value) => {
-                        return Ok(Outcome { value: own(value), role: Role::Followed, shared: true });
-                    }
-                    Followed::Lead(leading) => leading,
-                    Followed::Failed(error) => return Err((error, work)),
+            Entered::Wait(following) => match following.wait(options.wait_timeout, options.max_attempts) {
+                Followed::Value(value) => {
+                    return Ok(Outcome { value: own(value), role: Role::Followed, shared: true });
                 }
-            }
+                Followed::Lead(leading) => leading,
+                Followed::Failed(error) => return Err((error, work)),
+            },
         };
         // A panic in the work drops the lead, which abandons the flight, and goes on up.
         let value = work();

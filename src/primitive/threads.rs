@@ -147,7 +147,8 @@ fn spinning_helps() -> bool {
     false
 }
 
-/// Tells which flights are too old to be joined. Counts time since it was made, in ticks of about a 4,096th of that age.
+/// Tells which flights are too old to be joined. Counts time since it was made, in ticks of a 64th of that age, or a
+/// microsecond if that is more.
 #[derive(Debug)]
 pub(crate) struct AgeClock {
     origin: Instant,
@@ -156,13 +157,14 @@ pub(crate) struct AgeClock {
 }
 
 impl AgeClock {
-    const TICKS: u128 = 1 << 12;
+    const TICKS: u128 = 64;
+    const SHORTEST_TICK: u64 = 1_000;
 
     pub(crate) fn new(max_age: Duration) -> Self {
         let nanos = max_age.as_nanos();
-        let nanos_per_tick = u64::try_from(nanos / Self::TICKS).unwrap_or(u64::MAX).max(1);
-        // At most twice `TICKS` for any age below 2^64 ns, and more than any flight lives above it.
-        let limit = u32::try_from(nanos / u128::from(nanos_per_tick)).unwrap_or(u32::MAX / 2);
+        let nanos_per_tick = u64::try_from(nanos / Self::TICKS).unwrap_or(u64::MAX).max(Self::SHORTEST_TICK);
+        // More than any flight lives where the age is past what the clock can tell.
+        let limit = u32::try_from(nanos.div_ceil(u128::from(nanos_per_tick))).unwrap_or(u32::MAX);
         Self { origin: Instant::now(), nanos_per_tick, limit }
     }
 
@@ -200,15 +202,16 @@ mod tests {
         let limit = |age| AgeClock::new(age).limit();
         assert_eq!(limit(Duration::ZERO), 0);
         assert_eq!(limit(Duration::from_nanos(1)), 1);
-        for age in [Duration::from_micros(9), Duration::from_millis(1), Duration::from_secs(30), Duration::MAX] {
-            assert!(limit(age) >= 4_096, "{age:?}");
+        assert_eq!(limit(Duration::from_micros(9)), 9);
+        for age in [Duration::from_millis(1), Duration::from_secs(30), Duration::MAX] {
+            assert!(limit(age) >= 64, "{age:?}");
         }
     }
 
     #[test]
     fn the_age_clock_measures_in_parts_of_the_age() {
-        let clock = AgeClock::new(Duration::from_nanos(4_096 * 1_000));
-        assert_eq!(clock.duration_of(clock.limit()), Duration::from_nanos(4_096 * 1_000));
+        let clock = AgeClock::new(Duration::from_micros(64));
+        assert_eq!(clock.duration_of(clock.limit()), Duration::from_micros(64));
         let before = clock.origin.elapsed();
         let now = clock.duration_of(clock.now());
         assert!(now <= clock.origin.elapsed());

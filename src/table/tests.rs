@@ -21,7 +21,7 @@ fn lead<K: Hash + Eq + Clone, S: BuildHasher>(table: &Table<K, (), S>, key: &K) 
 
 fn joins<S: BuildHasher>(table: &Table<String, (), S>, key: &str) -> Option<FlightId> {
     match table.join_or_lead(table.hash(key), key, || key.to_string(), None, || None, |_, _| ()) {
-        Found::Joined(id, ()) => Some(id),
+        Found::Joined(id, (), _) => Some(id),
         Found::Led(id) => {
             remove(table, id).expect("it has just been put there");
             None
@@ -190,7 +190,7 @@ fn the_key_is_made_by_the_one_who_leads_and_by_nobody_else() {
 fn no_clock_is_read_without_an_age_limit() {
     let table = table(1);
     assert!(table.clock().is_none());
-    assert_eq!(table.time(), (0, None));
+    assert_eq!(table.time(), Time { now: 0, limit: None });
 }
 
 #[test]
