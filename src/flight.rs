@@ -52,7 +52,8 @@ pub(crate) struct Seat {
 /// Whether newcomers may join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Admission {
-    /// When the flight began, in ticks of the group's clock (any constant without one); `None` once forgotten.
+    /// When the flight began, in ticks of the group's clock (any constant without one), which go from 1 to 2^32 - 1 and round
+    /// again; `None` once forgotten.
     since: Option<NonZeroU32>,
 }
 
@@ -259,8 +260,8 @@ impl Flight {
 
 impl Admission {
     /// A flight that begins `now`.
-    pub(crate) fn open(now: u32) -> Self {
-        Self { since: Some(NonZeroU32::new(now).unwrap_or(NonZeroU32::MIN)) }
+    pub(crate) fn open(now: NonZeroU32) -> Self {
+        Self { since: Some(now) }
     }
 
     /// Shuts the flight to newcomers, for good.
@@ -273,12 +274,13 @@ impl Admission {
     }
 
     /// The ticks since the flight began. `None` once it is forgotten.
-    pub(crate) fn age(self, now: u32) -> Option<u32> {
-        self.since.map(|since| now.wrapping_sub(since.get()))
+    pub(crate) fn age(self, now: NonZeroU32) -> Option<u32> {
+        let (now, since) = (now.get(), self.since?.get());
+        Some(if now >= since { now - since } else { u32::MAX - (since - now) })
     }
 
     /// Whether a newcomer may join `now`; a flight of `limit` ticks or more is too old.
-    pub(crate) fn admits(self, now: u32, limit: Option<u32>) -> bool {
+    pub(crate) fn admits(self, now: NonZeroU32, limit: Option<u32>) -> bool {
         self.age(now).is_some_and(|age| limit.is_none_or(|limit| age < limit))
     }
 }

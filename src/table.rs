@@ -10,6 +10,7 @@ use crate::outcome::Stats;
 use crate::primitive::{AgeClock, Mutex, ThreadNumber};
 use alloc::boxed::Box;
 use core::hash::{BuildHasher, Hash};
+use core::num::NonZeroU32;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use crossbeam_utils::CachePadded;
 use hashbrown::Equivalent;
@@ -52,7 +53,7 @@ pub(crate) struct Entry<K, T> {
 /// A moment, in ticks of the group's clock, and the age from which on a flight is too old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Time {
-    now: u32,
+    now: NonZeroU32,
     limit: Option<u32>,
 }
 
@@ -245,7 +246,7 @@ impl<K, T, S> Table<K, T, S> {
     #[inline]
     fn time(&self) -> Time {
         match &self.clock {
-            None => Time { now: 0, limit: None },
+            None => Time { now: NonZeroU32::MIN, limit: None },
             Some(clock) => Time { now: clock.now(), limit: Some(clock.limit()) },
         }
     }
@@ -375,7 +376,7 @@ fn free_sequence<K, T>(table: &HashTable<Entry<K, T>>, hash: u32, mut sequence: 
 }
 
 impl<K, T> Entry<K, T> {
-    fn new(key: K, shared: Option<T>, hash: u32, sequence: u32, leader: Option<ThreadNumber>, now: u32) -> Self {
+    fn new(key: K, shared: Option<T>, hash: u32, sequence: u32, leader: Option<ThreadNumber>, now: NonZeroU32) -> Self {
         Self { key, shared, hash, sequence, leader, admission: Admission::open(now) }
     }
 

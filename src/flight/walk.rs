@@ -6,6 +6,7 @@
 use super::{Abandon, Admission, Collect, Flight, Join, Land, Leave, Look, Seat, State};
 use crate::call::OnAbandon;
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 use std::collections::HashSet;
 
 const EVENTS: usize = 8;
@@ -78,7 +79,7 @@ impl Entry {
     fn new() -> Self {
         Self {
             flight: None,
-            admission: Admission::open(1),
+            admission: Admission::open(NonZeroU32::MIN),
             in_table: true,
             leaders: 1,
             waiters: Vec::new(),
@@ -226,7 +227,8 @@ impl World {
     }
 
     fn joinable(&self) -> Option<usize> {
-        let mut found = self.flights.iter().enumerate().filter(|(_, e)| e.in_table && e.admission.admits(1, None));
+        let mut found =
+            self.flights.iter().enumerate().filter(|(_, e)| e.in_table && e.admission.admits(NonZeroU32::MIN, None));
         let first = found.next().map(|(index, _)| index);
         assert!(found.next().is_none(), "two flights of one key that newcomers could join");
         first
@@ -393,20 +395,23 @@ fn attempts_are_counted_from_one() {
 
 #[test]
 fn a_flight_takes_newcomers_until_it_is_forgotten_or_old() {
-    let mut admission = Admission::open(10);
-    assert!(admission.admits(10, None));
-    assert!(admission.admits(u32::MAX / 4, None));
-    assert!(admission.admits(14, Some(5)));
-    assert!(!admission.admits(15, Some(5)));
-    assert!(!admission.admits(10, Some(0)));
-    assert_eq!(admission.age(15), Some(5));
+    let at = |tick| NonZeroU32::new(tick).expect("ticks begin with 1");
+    let mut admission = Admission::open(at(10));
+    assert!(admission.admits(at(10), None));
+    assert!(admission.admits(at(u32::MAX), None));
+    assert!(admission.admits(at(10), Some(5)));
+    assert!(admission.admits(at(14), Some(5)));
+    assert!(!admission.admits(at(15), Some(5)));
+    assert!(!admission.admits(at(10), Some(0)));
+    assert_eq!(admission.age(at(15)), Some(5));
     assert!(!admission.is_forgotten());
     admission.forget();
     assert!(admission.is_forgotten());
-    assert!(!admission.admits(10, None));
-    assert_eq!(admission.age(15), None);
-    // The clock starts at zero, which stands for nothing here, and goes round.
-    assert!(Admission::open(0).admits(1, Some(5)));
-    assert!(Admission::open(u32::MAX).admits(2, Some(5)));
-    assert!(!Admission::open(u32::MAX).admits(4, Some(5)));
+    assert!(!admission.admits(at(10), None));
+    assert_eq!(admission.age(at(15)), None);
+    // The clock goes round, leaving out zero.
+    assert_eq!(Admission::open(at(u32::MAX)).age(at(1)), Some(1));
+    assert!(Admission::open(at(u32::MAX)).admits(at(4), Some(5)));
+    assert!(!Admission::open(at(u32::MAX)).admits(at(5), Some(5)));
+    assert!(Admission::open(at(1)).admits(at(1), Some(1)));
 }

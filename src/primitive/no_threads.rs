@@ -1,5 +1,6 @@
 //! What stands in for threads and clocks where there are none.
 
+use core::num::NonZeroU32;
 use core::time::Duration;
 
 /// Nobody sleeps here.
@@ -33,7 +34,7 @@ impl AgeClock {
         match *self {}
     }
 
-    pub(crate) fn now(&self) -> u32 {
+    pub(crate) fn now(&self) -> NonZeroU32 {
         match *self {}
     }
 

@@ -173,10 +173,11 @@ impl AgeClock {
         self.limit
     }
 
-    /// Ticks since the origin, modulo 2^32.
-    pub(crate) fn now(&self) -> u32 {
+    /// Ticks since the origin, from 1 to 2^32 - 1 and round again.
+    pub(crate) fn now(&self) -> NonZeroU32 {
         let nanos = u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        (nanos / self.nanos_per_tick) as u32
+        let tick = (nanos / self.nanos_per_tick) % u64::from(u32::MAX);
+        NonZeroU32::MIN.saturating_add(tick as u32)
     }
 
     pub(crate) fn duration_of(&self, ticks: u32) -> Duration {
@@ -213,7 +214,7 @@ mod tests {
         let clock = AgeClock::new(Duration::from_micros(64));
         assert_eq!(clock.duration_of(clock.limit()), Duration::from_micros(64));
         let before = clock.origin.elapsed();
-        let now = clock.duration_of(clock.now());
+        let now = clock.duration_of(clock.now().get() - 1);
         assert!(now <= clock.origin.elapsed());
         assert!(now + Duration::from_nanos(1_000) > before);
     }

@@ -190,7 +190,7 @@ fn the_key_is_made_by_the_one_who_leads_and_by_nobody_else() {
 fn no_clock_is_read_without_an_age_limit() {
     let table = table(1);
     assert!(table.clock().is_none());
-    assert_eq!(table.time(), Time { now: 0, limit: None });
+    assert_eq!(table.time(), Time { now: NonZeroU32::MIN, limit: None });
 }
 
 #[test]
