@@ -1,1 +1,27 @@
-//! Benches.
+//! How fast oneflight is, beside the crates that users would pick instead and beside hand-written floors.
+//!
+//! `README.md` says how to run the benches and what they showed. This library is what they share:
+//!
+//! | module | job |
+//! |---|---|
+//! | [`contender`] | everything that is measured, behind one small trait |
+//! | [`workload`] | what the contenders are made to do, and how long it took |
+//! | [`fan_out`] | the workload that needs hundreds of sleeping threads |
+//! | [`load`] | keys, and work of a known length |
+//! | [`rounds`] | interleaved rounds, medians, ratios |
+//! | [`report`] | figures, targets, the tables, the exit code |
+//! | [`machine`] | cores, and whether a thread sleeps |
+//! | [`options`] | the command line |
+
+#![deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc, clippy::alloc_instead_of_core)]
+
+extern crate alloc;
+
+pub mod contender;
+pub mod fan_out;
+pub mod load;
+pub mod machine;
+pub mod options;
+pub mod report;
+pub mod rounds;
+pub mod workload;

@@ -25,23 +25,16 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-#![allow(
-    clippy::std_instead_of_alloc,
-    reason = "a program with std gets its `Arc` from std"
-)]
-
-use core::fmt;
-use core::net::SocketAddr;
-use core::panic::AssertUnwindSafe;
-use core::sync::atomic::{AtomicU64, Ordering};
-use std::io;
-use std::net::{TcpListener, ToSocketAddrs};
-use std::panic::catch_unwind;
+use std::fmt;
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use oneflight::SyncGroup;
-use tiny_http::{Header, Method, Request, Response};
+use tiny_http::{HTTPVersion, Header, Method, Request, Response};
 
 /// A rendered page: cheap to clone, so that any number of clients can be sent the same one.
 pub type Page = Arc<str>;
@@ -69,8 +62,7 @@ impl Server {
     {
         let listener = TcpListener::bind(addr)?;
         let addr = listener.local_addr()?;
-        let listener =
-            tiny_http::Server::from_listener(listener, None).map_err(io::Error::other)?;
+        let listener = tiny_http::Server::from_listener(listener, None).map_err(io::Error::other)?;
         let app = Arc::new(App {
             pages: SyncGroup::new(),
             render: Box::new(render),
@@ -79,17 +71,11 @@ impl Server {
         });
 
         // Made before its handlers, so that those already started are stopped if a later one cannot be.
-        let mut server = Server {
-            addr,
-            app,
-            listener: Arc::new(listener),
-            handlers: Vec::new(),
-        };
+        let mut server = Server { addr, app, listener: Arc::new(listener), handlers: Vec::new() };
         for number in 0..handlers.max(1) {
             let (app, listener) = (Arc::clone(&server.app), Arc::clone(&server.listener));
-            let handler = thread::Builder::new()
-                .name(format!("handler-{number}"))
-                .spawn(move || app.serve(&listener))?;
+            let handler =
+                thread::Builder::new().name(format!("handler-{number}")).spawn(move || app.serve(&listener))?;
             server.handlers.push(handler);
         }
         Ok(server)
@@ -169,21 +155,18 @@ impl App {
     }
 
     fn answer(&self, request: Request) -> io::Result<()> {
-        let url = request.url().to_owned();
-        let path = url.split('?').next().unwrap_or_default();
-        match (request.method(), path) {
-            (Method::Get | Method::Head, "/stats") => request.respond(html(200, &self.stats())),
-            (Method::Get | Method::Head, path) if is_page(path) => {
-                // A page that panics must cost its client a page, not the server a handler.
-                match catch_unwind(AssertUnwindSafe(|| self.page(path))) {
-                    Ok(page) => request.respond(html(200, &page)),
-                    Err(_) => request.respond(html(500, "this page could not be rendered\n")),
-                }
-            }
-            (Method::Get | Method::Head, _) => request.respond(html(404, "no such page\n")),
-            _ => request
-                .respond(html(405, "only GET and HEAD\n").with_header(header("Allow: GET, HEAD"))),
-        }
+        let path = request.url().split('?').next().unwrap_or_default();
+        let response = match request.method() {
+            Method::Get | Method::Head if path == "/stats" => html(200, &self.stats()),
+            // A page that panics must cost its client a page, not the server a handler.
+            Method::Get | Method::Head if is_page(path) => match catch_unwind(AssertUnwindSafe(|| self.page(path))) {
+                Ok(page) => html(200, &page),
+                Err(_) => html(500, "this page could not be rendered\n"),
+            },
+            Method::Get | Method::Head => html(404, "no such page\n"),
+            _ => html(405, "only GET and HEAD\n").with_header(header("Allow: GET, HEAD")),
+        };
+        send(request, response)
     }
 
     /// The page of a path: rendered by the first client that asks, shared by those that ask meanwhile.
@@ -196,24 +179,29 @@ impl App {
     }
 
     fn stats(&self) -> String {
-        let (asked, rendered) = (
-            self.asked.load(Ordering::Relaxed),
-            self.rendered.load(Ordering::Relaxed),
-        );
+        let (asked, rendered) = (self.asked.load(Ordering::Relaxed), self.rendered.load(Ordering::Relaxed));
         format!("asked {asked}\nrendered {rendered}\n")
     }
 }
 
 /// Whether the path is `/users/<number>`.
 fn is_page(path: &str) -> bool {
-    path.strip_prefix("/users/")
-        .is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
+    path.strip_prefix("/users/").is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn html(status: u16, body: &str) -> Response<io::Cursor<Vec<u8>>> {
-    Response::from_string(body)
-        .with_status_code(status)
-        .with_header(header("Content-Type: text/html; charset=utf-8"))
+    Response::from_string(body).with_status_code(status).with_header(header("Content-Type: text/html; charset=utf-8"))
+}
+
+/// Answers in the words of HTTP 1.0, which tell the client to close the connection.
+///
+/// tiny_http gives a thread of its own to each connection that stays open; when many are opened at once, it leaves some
+/// unread until others close.
+fn send(request: Request, response: Response<io::Cursor<Vec<u8>>>) -> io::Result<()> {
+    let headers_only = *request.method() == Method::Head;
+    let mut writer = request.into_writer();
+    response.raw_print(&mut writer, HTTPVersion(1, 0), &[], headers_only, None)?;
+    writer.flush()
 }
 
 fn header(line: &str) -> Header {

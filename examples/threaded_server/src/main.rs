@@ -2,17 +2,17 @@
 //!
 //! ```text
 //! cargo run --release -p threaded_server
-//! for i in $(seq 64); do curl -s http://127.0.0.1:8080/users/1001 & done; wait
+//! curl -Z --parallel-immediate --parallel-max 64 -H 'Connection: close' 'http://127.0.0.1:8080/users/1001?[1-64]'
 //! curl http://127.0.0.1:8080/stats
 //! ```
 //!
 //! The last command says `asked 64` and `rendered 1`.
 
-use core::net::SocketAddr;
-use core::num::NonZeroUsize;
-use core::time::Duration;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
 use clap::Parser;
 use threaded_server::{Page, Server};
@@ -37,9 +37,7 @@ fn main() -> ExitCode {
     let options = Options::parse();
     let slow = Duration::from_millis(options.render_ms);
 
-    match Server::start(options.addr, options.handlers.get(), move |path| {
-        render(path, slow)
-    }) {
+    match Server::start(options.addr, options.handlers.get(), move |path| render(path, slow)) {
         Ok(server) => {
             println!("listening on http://{}", server.addr());
             server.wait();
@@ -56,8 +54,5 @@ fn main() -> ExitCode {
 /// Stands in for a template over a slow query.
 fn render(path: &str, slow: Duration) -> Page {
     thread::sleep(slow);
-    Page::from(format!(
-        "<h1>{path}</h1>\n<p>rendered in {} ms</p>\n",
-        slow.as_millis()
-    ))
+    Page::from(format!("<h1>{path}</h1>\n<p>rendered in {} ms</p>\n", slow.as_millis()))
 }

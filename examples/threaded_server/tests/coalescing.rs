@@ -3,14 +3,9 @@
 //!
 //! No test depends on who is faster: a rendering waits at a gate, which opens when every other client is known to wait.
 
-#![allow(
-    clippy::std_instead_of_alloc,
-    reason = "a test with std gets its `Arc` from std"
-)]
-
 mod support;
 
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use support::http::{Answer, ask, get};
@@ -38,32 +33,21 @@ fn sixty_four_clients_of_a_page_share_one_rendering() {
 
     let crowds = PATHS.map(|path| clients(CLIENTS, server.addr(), path));
     for path in PATHS {
-        until("all clients but one wait", || {
-            server.pages().waiters(path) == CLIENTS - 1
-        });
+        until("all clients but one wait", || server.pages().waiters(path) == CLIENTS - 1);
     }
     assert_eq!(server.pages().in_flight(), PATHS.len());
     gate.open();
 
     for (path, crowd) in PATHS.into_iter().zip(crowds) {
-        let page = Answer {
-            status: 200,
-            body: format!("{path}, rendering 1"),
-        };
+        let page = Answer { status: 200, body: format!("{path}, rendering 1") };
         assert_eq!(answers(crowd), vec![page; CLIENTS]);
         assert_eq!(renderings.of(path), 1);
     }
-    assert_eq!(
-        get(server.addr(), "/stats").unwrap().body,
-        "asked 128\nrendered 2\n"
-    );
+    assert_eq!(get(server.addr(), "/stats").unwrap().body, "asked 128\nrendered 2\n");
     assert_eq!(server.pages().in_flight(), 0);
 
     // A group stores nothing: who asks after the crowd was served gets a page of its own.
-    assert_eq!(
-        get(server.addr(), PATHS[0]).unwrap().body,
-        "/users/1001, rendering 2"
-    );
+    assert_eq!(get(server.addr(), PATHS[0]).unwrap().body, "/users/1001, rendering 2");
 }
 
 #[test]
@@ -77,29 +61,19 @@ fn a_panic_costs_one_client_its_page_and_the_others_nothing() {
         move |path| {
             let number = renderings.next(path);
             gate.pass();
-            assert!(
-                number != 1,
-                "the first rendering fails, as this test wants it to"
-            );
+            assert!(number != 1, "the first rendering fails, as this test wants it to");
             Page::from(format!("{path}, rendering {number}"))
         }
     })
     .expect("a server");
 
     let crowd = clients(CLIENTS, server.addr(), PATH);
-    until("all clients but one wait", || {
-        server.pages().waiters(PATH) == CLIENTS - 1
-    });
+    until("all clients but one wait", || server.pages().waiters(PATH) == CLIENTS - 1);
     gate.open();
 
-    let (failed, served): (Vec<_>, Vec<_>) = answers(crowd)
-        .into_iter()
-        .partition(|answer| answer.status == 500);
+    let (failed, served): (Vec<_>, Vec<_>) = answers(crowd).into_iter().partition(|answer| answer.status == 500);
     assert_eq!(failed.len(), 1, "the client whose rendering panicked");
-    let page = Answer {
-        status: 200,
-        body: "/users/7, rendering 2".to_owned(),
-    };
+    let page = Answer { status: 200, body: "/users/7, rendering 2".to_owned() };
     assert_eq!(served, vec![page; CLIENTS - 1], "a follower took over");
     assert_eq!(renderings.of(PATH), 2);
 
@@ -118,38 +92,34 @@ fn only_pages_are_rendered_and_only_reads_are_shared() {
     })
     .expect("a server");
 
-    for path in [
-        "/",
-        "/users/",
-        "/users/abc",
-        "/users/1/2",
-        "/users/-1",
-        "/user/1",
-    ] {
+    for path in ["/", "/users/", "/users/abc", "/users/1/2", "/users/-1", "/user/1"] {
         assert_eq!(get(server.addr(), path).unwrap().status, 404, "{path}");
         assert_eq!(renderings.of(path), 0, "{path}");
     }
     for method in ["POST", "PUT", "DELETE"] {
-        assert_eq!(
-            ask(server.addr(), method, "/users/1").unwrap().status,
-            405,
-            "{method}"
-        );
+        assert_eq!(ask(server.addr(), method, "/users/1", "close").unwrap().status, 405, "{method}");
     }
     assert_eq!(renderings.of("/users/1"), 0);
 
-    assert_eq!(
-        ask(server.addr(), "HEAD", "/users/1").unwrap(),
-        Answer {
-            status: 200,
-            body: String::new()
-        }
-    );
-    assert_eq!(
-        get(server.addr(), "/users/1?page=2").unwrap().body,
-        "rendering 2",
-        "the query is no part of the key"
-    );
+    assert_eq!(ask(server.addr(), "HEAD", "/users/1", "close").unwrap(), Answer { status: 200, body: String::new() });
+    assert_eq!(get(server.addr(), "/users/1?page=2").unwrap().body, "rendering 2", "the query is no part of the key");
+}
+
+#[test]
+fn clients_that_would_keep_their_connections_are_all_served() {
+    const CLIENTS: usize = 64;
+
+    let server = Server::start(ADDR, 8, |path| Page::from(path)).expect("a server");
+    let addr = server.addr();
+    let start = Arc::new(Barrier::new(CLIENTS));
+    let crowd = (0..CLIENTS).map(|_| {
+        let start = Arc::clone(&start);
+        thread::spawn(move || {
+            start.wait();
+            ask(addr, "GET", "/users/1", "keep-alive").expect("an answer")
+        })
+    });
+    assert!(answers(crowd.collect()).iter().all(|answer| answer.status == 200));
 }
 
 #[test]
@@ -170,19 +140,13 @@ fn stop_answers_those_inside_then_ends_every_thread_and_closes_the_port() {
     let addr = server.addr();
 
     let crowd = clients(CLIENTS, addr, "/users/1");
-    until("all clients but one wait", || {
-        server.pages().waiters("/users/1") == CLIENTS - 1
-    });
+    until("all clients but one wait", || server.pages().waiters("/users/1") == CLIENTS - 1);
     let stopped = thread::spawn(|| server.stop());
     gate.open();
     stopped.join().expect("a clean stop");
 
     assert!(answers(crowd).iter().all(|answer| answer.status == 200));
-    assert_eq!(
-        Arc::strong_count(&token),
-        1,
-        "a handler outlived the server"
-    );
+    assert_eq!(Arc::strong_count(&token), 1, "a handler outlived the server");
     until("the port is closed", || get(addr, "/users/1").is_err());
 }
 
@@ -197,7 +161,6 @@ fn a_server_that_nobody_called_stops_when_it_is_dropped() {
 #[test]
 fn an_address_in_use_is_an_error() {
     let server = Server::start(ADDR, 1, |path| Page::from(path)).expect("a server");
-    let error =
-        Server::start(server.addr(), 1, |path| Page::from(path)).expect_err("the port is taken");
+    let error = Server::start(server.addr(), 1, |path| Page::from(path)).expect_err("the port is taken");
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
 }

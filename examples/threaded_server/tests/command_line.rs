@@ -24,43 +24,17 @@ impl Drop for Running {
 
 #[test]
 fn it_serves_pages_at_the_address_that_it_prints() {
-    let arguments = [
-        "--addr",
-        "127.0.0.1:0",
-        "--handlers",
-        "2",
-        "--render-ms",
-        "0",
-    ];
-    let mut running = Running(
-        program(&arguments)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program runs"),
-    );
+    let arguments = ["--addr", "127.0.0.1:0", "--handlers", "2", "--render-ms", "0"];
+    let mut running = Running(program(&arguments).stdout(Stdio::piped()).spawn().expect("the program runs"));
 
     let mut line = String::new();
-    BufReader::new(running.0.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    let addr = line
-        .trim()
-        .strip_prefix("listening on http://")
-        .expect("the address")
-        .parse()
-        .unwrap();
+    BufReader::new(running.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let addr = line.trim().strip_prefix("listening on http://").expect("the address").parse().unwrap();
 
     let page = http::get(addr, "/users/1001").unwrap();
     assert_eq!(page.status, 200);
-    assert!(
-        page.body.starts_with("<h1>/users/1001</h1>"),
-        "{}",
-        page.body
-    );
-    assert_eq!(
-        http::get(addr, "/stats").unwrap().body,
-        "asked 1\nrendered 1\n"
-    );
+    assert!(page.body.starts_with("<h1>/users/1001</h1>"), "{}", page.body);
+    assert_eq!(http::get(addr, "/stats").unwrap().body, "asked 1\nrendered 1\n");
 }
 
 #[test]
@@ -74,10 +48,7 @@ fn wrong_arguments_are_named_in_the_error() {
         let output = program(&arguments).output().expect("the program runs");
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
-        assert!(
-            error.contains(named) && error.contains("--help"),
-            "{arguments:?}: {error}"
-        );
+        assert!(error.contains(named) && error.contains("--help"), "{arguments:?}: {error}");
     }
 }
 
@@ -85,9 +56,7 @@ fn wrong_arguments_are_named_in_the_error() {
 fn an_address_in_use_is_named_in_the_error() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = taken.local_addr().unwrap().to_string();
-    let output = program(&["--addr", &addr])
-        .output()
-        .expect("the program runs");
+    let output = program(&["--addr", &addr]).output().expect("the program runs");
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains(&addr));
 }

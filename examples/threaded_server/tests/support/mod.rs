@@ -1,16 +1,10 @@
 //! What the tests drive the server with: crowds of clients, a gate, a wait with a limit, a count of renderings.
 
-#![allow(
-    clippy::std_instead_of_alloc,
-    reason = "a test with std gets its `Arc` from std"
-)]
-
-use core::net::SocketAddr;
-use core::time::Duration;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(crate) mod http;
 
@@ -20,22 +14,13 @@ use http::Answer;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// As many clients as asked for, each a thread that asks for `path` once.
-pub(crate) fn clients(
-    count: usize,
-    addr: SocketAddr,
-    path: &'static str,
-) -> Vec<JoinHandle<Answer>> {
-    (0..count)
-        .map(|_| thread::spawn(move || http::get(addr, path).expect("an answer")))
-        .collect()
+pub(crate) fn clients(count: usize, addr: SocketAddr, path: &'static str) -> Vec<JoinHandle<Answer>> {
+    (0..count).map(|_| thread::spawn(move || http::get(addr, path).expect("an answer"))).collect()
 }
 
 /// The answers of all of them.
 pub(crate) fn answers(clients: Vec<JoinHandle<Answer>>) -> Vec<Answer> {
-    clients
-        .into_iter()
-        .map(|client| client.join().expect("a client that got its answer"))
-        .collect()
+    clients.into_iter().map(|client| client.join().expect("a client that got its answer")).collect()
 }
 
 /// Closed until it is opened, then open for good.
@@ -51,9 +36,7 @@ impl Gate {
 
     pub(crate) fn pass(&self) {
         let (open, opened) = &*self.0;
-        let (open, _) = opened
-            .wait_timeout_while(open.lock().unwrap(), LIMIT, |open| !*open)
-            .unwrap();
+        let (open, _) = opened.wait_timeout_while(open.lock().unwrap(), LIMIT, |open| !*open).unwrap();
         assert!(*open, "the gate was never opened");
     }
 }
@@ -72,12 +55,7 @@ impl Renderings {
     }
 
     pub(crate) fn of(&self, path: &str) -> usize {
-        self.0
-            .lock()
-            .unwrap()
-            .get(path)
-            .copied()
-            .unwrap_or_default()
+        self.0.lock().unwrap().get(path).copied().unwrap_or_default()
     }
 }
 
@@ -85,10 +63,7 @@ impl Renderings {
 pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(
-            start.elapsed() < LIMIT,
-            "still not so after {LIMIT:?}: {what}"
-        );
+        assert!(start.elapsed() < LIMIT, "still not so after {LIMIT:?}: {what}");
         thread::yield_now();
     }
 }

@@ -1,0 +1,204 @@
+//! Allocations, clones and heap of `SyncGroup` and its peers: exact figures, so no rounds. Nothing here is timed, since the
+//! allocator of this program counts.
+//!
+//!     cargo bench -p oneflight-benches --bench memory
+
+extern crate alloc;
+
+use ::quick_cache::sync::{Cache, GuardResult};
+use alloc::sync::Arc;
+use allocation_counter::measure;
+use core::borrow::Borrow;
+use core::hint::black_box;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use oneflight::SyncGroup;
+use oneflight_benches::contender::floor::Floor;
+use oneflight_benches::contender::{Blocking, quick_cache};
+use oneflight_benches::load;
+use oneflight_benches::machine::ThreadName;
+use oneflight_benches::options::Options;
+use oneflight_benches::report::Bound::AtMost;
+use oneflight_benches::report::Report;
+use oneflight_benches::rounds::Spread;
+use std::process::ExitCode;
+
+/// Calls that an average is taken over.
+const CALLS: usize = 1_000;
+
+/// Keys that are in flight at once.
+const IN_FLIGHT: usize = 100_000;
+const MOST_IN_FLIGHT: usize = 200_000;
+
+fn main() -> ExitCode {
+    let options = Options::from_command_line();
+    let mut report = Report::new(&options);
+    let workloads: [(&str, fn(&mut Report, &str)); 5] = [
+        ("alone, u64 key: allocations", alone_number),
+        ("alone, 16-byte string key: allocations", alone_string),
+        ("alone: clones of the value", clones),
+        ("100,000 u64 keys in flight: heap", in_flight),
+        ("follower joins by a borrowed string key: allocations", follower),
+    ];
+    for (name, run) in workloads {
+        if options.wants(name) {
+            run(&mut report, name);
+        }
+    }
+    report.finish()
+}
+
+fn alone_number(report: &mut Report, name: &str) {
+    let keys = load::numbers(CALLS, 1);
+    let ours = allocations(&SyncGroup::new(), &keys);
+    report.figure(name, "oneflight", "a call", ours);
+    report.figure(name, "quick_cache", "a call", allocations(&quick_cache(), &keys));
+    report.figure(name, "floor", "a call", allocations(&Floor::new(), &keys));
+    report.target(name, AtMost(0.0), ours);
+}
+
+fn alone_string(report: &mut Report, name: &str) {
+    let keys = load::strings(CALLS, 1);
+    let ours = allocations::<str, _>(&SyncGroup::<String, u64>::new(), &keys);
+    report.figure(name, "oneflight", "a call", ours);
+    report.figure(name, "quick_cache", "a call", allocations::<str, _>(&quick_cache::<String, u64>(), &keys));
+    report.figure(name, "singleflight", "a call", allocations::<str, _>(&singleflight::Group::new(), &keys));
+    report.figure(name, "floor", "a call", allocations::<str, _>(&Floor::new(), &keys));
+    report.target(name, AtMost(1.0), ours);
+}
+
+/// Allocations a call of one thread, once the contender has seen all keys: tables that grow to the size of the load are no
+/// cost of a call.
+fn allocations<Q, K>(contender: &impl Blocking<Q, u64>, keys: &[K]) -> Spread
+where
+    Q: ?Sized,
+    K: Borrow<Q>,
+{
+    let call_all = || {
+        for key in keys {
+            black_box(contender.call(key.borrow(), || black_box(1)));
+        }
+    };
+    call_all();
+    Spread::exact(measure(call_all).count_total as f64 / keys.len() as f64)
+}
+
+fn clones(report: &mut Report, name: &str) {
+    let ours = clones_of(&SyncGroup::new());
+    report.figure(name, "oneflight", "a call", ours);
+    report.figure(name, "quick_cache", "a call", clones_of(&quick_cache()));
+    report.target(name, AtMost(0.0), ours);
+}
+
+fn clones_of(contender: &impl Blocking<u64, Counted>) -> Spread {
+    let clones = Arc::new(AtomicU64::new(0));
+    for key in 0..CALLS as u64 {
+        black_box(contender.call(&key, || Counted(Arc::clone(&clones))));
+    }
+    Spread::exact(clones.load(Ordering::Relaxed) as f64 / CALLS as f64)
+}
+
+/// A value that counts its clones.
+struct Counted(Arc<AtomicU64>);
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&self.0))
+    }
+}
+
+fn in_flight(report: &mut Report, name: &str) {
+    let keys = load::numbers(MOST_IN_FLIGHT, 1);
+    let ours = |keys: &[u64]| {
+        let (group, base) = heap_of(SyncGroup::<u64, u64>::new);
+        let (leads, heap) = heap_of(|| collect(keys, |key| group.try_lead(key)));
+        assert_eq!((leads.len(), group.in_flight()), (keys.len(), keys.len()));
+        (base + heap) / keys.len() as f64
+    };
+    let theirs = |keys: &[u64]| {
+        let (cache, base) = heap_of(|| Cache::<u64, u64>::new(keys.len()));
+        let (guards, heap) = heap_of(|| collect(keys, |key| cache.get_value_or_guard(key, None)));
+        assert!(guards.iter().all(|guard| matches!(guard, GuardResult::Guard(_))));
+        (base + heap) / keys.len() as f64
+    };
+    let usual = Spread::exact(ours(&keys[..IN_FLIGHT]));
+    let sizes = (10_000..=MOST_IN_FLIGHT).step_by(5_000);
+    let worst = sizes.map(|size| ours(&keys[..size])).fold(0.0, f64::max);
+    report.figure(name, "oneflight", "bytes a key", usual);
+    report.figure(name, "oneflight, worst of 10,000 to 200,000 keys", "bytes a key", Spread::exact(worst));
+    report.figure(name, "quick_cache", "bytes a key", Spread::exact(theirs(&keys[..IN_FLIGHT])));
+    report.target(name, AtMost(72.0), usual);
+}
+
+/// What `f` makes of the keys. Where the caller keeps its guards is not what is measured.
+fn collect<G>(keys: &[u64], f: impl FnMut(&u64) -> G) -> Vec<G> {
+    let mut guards = None;
+    allocation_counter::opt_out(|| guards = Some(Vec::with_capacity(keys.len())));
+    let mut guards = guards.expect("it was made just now");
+    guards.extend(keys.iter().map(f));
+    guards
+}
+
+/// What `make` made, and the bytes on the heap that belong to it.
+fn heap_of<T>(make: impl FnOnce() -> T) -> (T, f64) {
+    let mut made = None;
+    let used = measure(|| made = Some(make()));
+    (made.expect("it was made just now"), used.bytes_current as f64)
+}
+
+fn follower(report: &mut Report, name: &str) {
+    const KEY: &str = "0123456789abcdef";
+    let group: SyncGroup<String, u64> = SyncGroup::new();
+    let lead = group.try_lead(KEY).expect("nobody else leads");
+    let [first, second] = joins(
+        || group.do_call(KEY, || 0),
+        || {
+            lead.land(1);
+        },
+    );
+    report.figure(name, "oneflight, the first one", "a join", first);
+    report.figure(name, "oneflight, the second one", "a join", second);
+    report.target(name, AtMost(0.0), second);
+
+    let cache = quick_cache::<String, u64>();
+    let GuardResult::Guard(guard) = cache.get_value_or_guard(KEY, None) else { unreachable!("nobody else leads") };
+    let [first, second] = joins(
+        || Blocking::<str, _>::call(&cache, KEY, || 0),
+        || guard.insert(1).expect("the placeholder is still there"),
+    );
+    report.figure(name, "quick_cache, the first one", "a join", first);
+    report.figure(name, "quick_cache, the second one", "a join", second);
+}
+
+/// The allocations of two followers, from before their call to after it. The second one joins when the first one is asleep,
+/// and `land` is called when both are.
+fn joins(follow: impl Fn() -> u64 + Sync, land: impl FnOnce()) -> [Spread; 2] {
+    let (tell, told) = std::sync::mpsc::channel();
+    let follower = || {
+        tell.send(ThreadName::current()).expect("somebody listens");
+        let used = measure(|| {
+            assert_eq!(follow(), 1, "a follower had to work");
+        });
+        Spread::exact(used.count_total as f64)
+    };
+    let wait_for_sleep = || {
+        let name = told.recv().expect("a follower has started");
+        // Once more than it takes to be seen asleep: the message itself may have been waited for.
+        for _ in 0..5 {
+            std::thread::sleep(Duration::from_millis(10));
+            while name.as_ref().is_some_and(|name| !name.is_asleep()) {
+                std::thread::yield_now();
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let followers = [(); 2].map(|()| {
+            let follower = scope.spawn(follower);
+            wait_for_sleep();
+            follower
+        });
+        land();
+        followers.map(|follower| follower.join().expect("a follower panicked"))
+    })
+}

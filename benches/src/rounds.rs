@@ -1,0 +1,173 @@
+//! Interleaved rounds: every contender once a round, in a fresh random order, so that whatever else the machine does hits
+//! all of them alike. What counts is the median over the rounds of the ratio *within* a round.
+
+use crate::machine::Machine;
+use alloc::boxed::Box;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+use core::fmt;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
+
+/// Contenders in one workload. A run of a contender gives `N` figures.
+pub struct Rounds<'a, const N: usize> {
+    contenders: Vec<Contender<'a, N>>,
+    order: StdRng,
+}
+
+struct Contender<'a, const N: usize> {
+    name: String,
+    run: Box<dyn FnMut() -> [f64; N] + Send + 'a>,
+}
+
+/// A contender's place in the samples.
+#[derive(Clone, Copy, Debug)]
+pub struct Id(usize);
+
+/// What the rounds gave: for each contender, the figures of each round.
+#[derive(Debug)]
+pub struct Samples<const N: usize> {
+    names: Vec<String>,
+    figures: Vec<Vec<[f64; N]>>,
+}
+
+/// A median, and the quartiles around it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// A quarter of the rounds gave less.
+    pub low: f64,
+    /// Half of the rounds gave less.
+    pub median: f64,
+    /// A quarter of the rounds gave more.
+    pub high: f64,
+}
+
+impl<'a, const N: usize> Rounds<'a, N> {
+    /// No contenders yet.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { contenders: Vec::new(), order: StdRng::seed_from_u64(seed) }
+    }
+
+    /// Adds a contender, which `run` measures once.
+    pub fn add(&mut self, name: &str, run: impl FnMut() -> [f64; N] + Send + 'a) -> Id {
+        self.contenders.push(Contender { name: name.to_string(), run: Box::new(run) });
+        Id(self.contenders.len() - 1)
+    }
+
+    /// Runs the rounds, on a thread that is pinned to the first core.
+    ///
+    /// # Panics
+    ///
+    /// If a contender does.
+    #[must_use]
+    pub fn run(mut self, machine: &Machine, rounds: u32) -> Samples<N> {
+        // A thread of its own: whoever builds contenders must not be pinned, since some of them count the cores that they
+        // may use.
+        std::thread::scope(|scope| {
+            let measured = scope.spawn(|| {
+                machine.pin(0);
+                self.measure(rounds)
+            });
+            measured.join().expect("a contender panicked")
+        })
+    }
+
+    fn measure(&mut self, rounds: u32) -> Samples<N> {
+        let names = self.contenders.iter().map(|contender| contender.name.clone()).collect();
+        let mut figures: Vec<_> = self.contenders.iter().map(|_| Vec::new()).collect();
+        let mut order: Vec<usize> = (0..self.contenders.len()).collect();
+        for _ in 0..rounds {
+            order.shuffle(&mut self.order);
+            for &contender in &order {
+                let sample = (self.contenders[contender].run)();
+                figures[contender].push(sample);
+            }
+        }
+        Samples { names, figures }
+    }
+}
+
+impl<const N: usize> fmt::Debug for Rounds<'_, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.contenders.iter().map(|contender| &contender.name)).finish()
+    }
+}
+
+impl<const N: usize> Samples<N> {
+    /// The name and the spread of one figure, for each contender.
+    pub fn spreads(&self, figure: usize) -> impl Iterator<Item = (&str, Spread)> {
+        let spread = move |samples: &Vec<[f64; N]>| Spread::of(samples.iter().map(|sample| sample[figure]).collect());
+        self.names.iter().map(String::as_str).zip(self.figures.iter().map(spread))
+    }
+
+    /// One figure of one contender over the same figure of another, round by round.
+    #[must_use]
+    pub fn ratio(&self, of: Id, to: Id, figure: usize) -> Spread {
+        let pairs = self.figures[of.0].iter().zip(&self.figures[to.0]);
+        Spread::of(pairs.map(|(of, to)| of[figure] / to[figure]).collect())
+    }
+}
+
+impl Spread {
+    /// The median and the quartiles of these values.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    #[must_use]
+    pub fn of(mut values: Vec<f64>) -> Self {
+        assert!(!values.is_empty(), "there is no median of nothing");
+        values.sort_by(f64::total_cmp);
+        let at = |part: f64| {
+            let place = part * (values.len() - 1) as f64;
+            let (below, above) = (values[place.floor() as usize], values[place.ceil() as usize]);
+            below + (above - below) * place.fract()
+        };
+        Self { low: at(0.25), median: at(0.5), high: at(0.75) }
+    }
+
+    /// A value that does not vary.
+    #[must_use]
+    pub fn exact(value: f64) -> Self {
+        Self { low: value, median: value, high: value }
+    }
+
+    /// The spread of what `f`, which must be monotonic, makes of the values.
+    #[must_use]
+    pub fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        let (a, b) = (f(self.low), f(self.high));
+        Self { low: a.min(b), median: f(self.median), high: a.max(b) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle_and_quartiles_are_interpolated() {
+        let spread = Spread::of(alloc::vec![4.0, 1.0, 3.0, 2.0]);
+        assert_eq!(spread, Spread { low: 1.75, median: 2.5, high: 3.25 });
+        assert_eq!(Spread::of(alloc::vec![7.0]), Spread::exact(7.0));
+    }
+
+    #[test]
+    fn a_falling_function_swaps_the_quartiles() {
+        let spread = Spread { low: 1.0, median: 2.0, high: 4.0 }.map(|value| 4.0 / value);
+        assert_eq!(spread, Spread { low: 1.0, median: 2.0, high: 4.0 });
+    }
+
+    #[test]
+    fn ratios_are_taken_within_a_round() {
+        let mut speed = [1.0, 10.0, 100.0].into_iter().cycle();
+        let mut twice = [2.0, 20.0, 200.0].into_iter().cycle();
+        let mut rounds = Rounds::new(1);
+        let one = rounds.add("one", move || [speed.next().expect("it cycles")]);
+        let two = rounds.add("two", move || [twice.next().expect("it cycles")]);
+        let samples = rounds.run(&Machine::new(), 9);
+        assert_eq!(samples.ratio(two, one, 0), Spread::exact(2.0));
+        assert_eq!(samples.spreads(0).map(|(name, _)| name).collect::<Vec<_>>(), ["one", "two"]);
+    }
+}

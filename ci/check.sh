@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Is the tree tidy: formatted, free of warnings, documented, packageable, and free of what must not be committed?
+#
+#     bash ci/check.sh
+
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+need_cargo
+need_component fmt rustfmt
+need_component clippy clippy
+need_apt git git
+
+# Every warning is an error here, and only here: a newer compiler's new warning must not break a user's build.
+clippy() { cargo clippy --quiet "$@" -- -D warnings; }
+
+clippy_of_library() {
+    clippy -p oneflight --all-targets
+    clippy -p oneflight --all-targets --features deadlock-detection
+    # The tests use threads, so without `std` there is only the library.
+    clippy -p oneflight --lib --no-default-features
+}
+
+# The code that only loom sees, which the ordinary build skips.
+clippy_of_models() {
+    RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" CARGO_TARGET_DIR=$target/loom clippy -p oneflight-loom-tests --all-targets
+}
+
+docs() {
+    RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings" cargo doc --quiet --no-deps -p oneflight "$@"
+}
+
+package() {
+    # The builds above have fetched all that the locked versions need; without this it would ask the registry for news.
+    local options=(--offline)
+    # By hand one packages what one has; in CI what is committed.
+    if [[ -z ${CI:-} ]]; then
+        options+=(--allow-dirty)
+    fi
+    cargo package --quiet -p oneflight "${options[@]}"
+}
+
+# none WHAT PATTERN [PATHSPEC..]: no line matches, in any file that is committed or could be.
+none() {
+    local what=$1 pattern=$2 status=0
+    shift 2
+    git grep --untracked -nIE -e "$pattern" -- "$@" || status=$?
+    case $status in
+        0) die "$what" ;;
+        1) ;;
+        *) die "git grep failed: this needs a git work tree" ;;
+    esac
+}
+
+no_strays() {
+    none "a path of one particular machine" '(^|[^[:alnum:]_.~-])/(work|root|home/[a-z_]+)/'
+    none "a package registry's or mirror's host" 'https?://(index|static|registry|mirrors?|proxy|nexus|artifactory|pypi|npm|deb|apt|security)[a-z0-9-]*[.][a-z0-9.-]+'
+    none "a model or test that is never run" '#!?\[ignore' '*.rs'
+    if grep '^source = ' Cargo.lock | grep -vF '"registry+https://github.com/rust-lang/crates.io-index"'; then
+        die "a locked dependency that does not come from crates.io"
+    fi
+}
+
+lock_file() { cargo metadata --quiet --locked --format-version 1 >/dev/null; }
+
+shell_scripts() {
+    local script scripts
+    scripts=$(git ls-files --cached --others --exclude-standard '*.sh' .ci/run)
+    for script in $scripts; do
+        bash -n "$script"
+    done
+    if command -v shellcheck >/dev/null; then
+        # shellcheck disable=SC2086 # one word a script: none has a space in its name
+        shellcheck --external-sources --source-path=SCRIPTDIR $scripts
+    else
+        say "no shellcheck here: the shell scripts were only parsed"
+    fi
+}
+
+step "no strays" no_strays
+step "shell scripts" shell_scripts
+step "the lock file is up to date" lock_file
+step "format" cargo fmt --all --check
+step "clippy, workspace" clippy --workspace --all-targets
+step "clippy, library by feature" clippy_of_library
+step "clippy, models" clippy_of_models
+step "docs" docs
+step "docs, deadlock-detection" docs --features deadlock-detection
+step "package" package

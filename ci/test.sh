@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Is this change good? Runs everything that decides it, and installs what is missing for that (a C compiler, which the
+# bundled SQLite of the demo needs; Rust itself must be there).
+#
+#     bash ci/test.sh
+#
+# The first run fetches the dependencies; after that it works without a network (CARGO_NET_OFFLINE=true). Every step
+# runs, also after one has failed. What each of them printed is in target/ci/. The last line says how many tests ran.
+
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+need_cargo
+need_component fmt rustfmt
+need_component clippy clippy
+need_apt git git
+need_apt cc build-essential
+
+logs=$target/ci
+rm -rf "$logs"
+mkdir -p "$logs"
+failed=()
+
+# run NAME COMMAND..: a step that the others do not depend on.
+run() {
+    local name=$1
+    shift
+    if ! (step "$@") </dev/null 2>&1 | tee "$logs/$name.log"; then
+        failed+=("$name")
+    fi
+}
+
+run check "tidy" bash ci/check.sh
+# Without the models: there is nothing of them in an ordinary build.
+run tests "tests" cargo test --no-fail-fast --workspace --exclude oneflight-loom-tests
+run tests-deadlock-detection "tests, deadlock-detection" cargo test --no-fail-fast -p oneflight --features deadlock-detection
+run features "features" bash ci/features.sh
+run no_std "no_std" bash ci/no_std.sh
+run tests-loom "loom" bash ci/loom.sh
+# Counted apart: its tests are meant to fail.
+run mutants "loom mutants" bash loom-tests/run-mutants.sh
+
+# The sums over the lines `test result: ok. 12 passed; 0 failed; ..`.
+read -r passes failures < <(cat "$logs"/tests*.log | sed 's/\x1b\[[0-9;]*m//g' |
+    awk '/^test result:/ { for (i = 2; i <= NF; i++) { if ($i ~ /^passed/) p += $(i-1); if ($i ~ /^failed/) f += $(i-1) } }
+        END { print p + 0, f + 0 }')
+
+printf '\n== all of it (%d s)\n' "$SECONDS"
+if ((${#failed[@]} > 0)); then
+    printf 'steps that failed: %s\n' "${failed[*]}"
+elif ((passes == 0)); then
+    printf 'no test ran\n'
+fi
+printf '%d passed, %d failed\n' "$passes" "$failures"
+((${#failed[@]} == 0 && failures == 0 && passes > 0))

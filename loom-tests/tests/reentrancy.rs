@@ -1,0 +1,64 @@
+//! Re-entrancy (DESIGN 11.12): a call from inside the work of its own flight is told so, and no other is. Who leads is known
+//! by loom's thread-locals here.
+
+#![cfg(loom)]
+
+use oneflight::CallError;
+use oneflight_loom_tests::{KEY, assert_nothing_left, assert_served, check, join, lead, new_group, spawn};
+
+/// The leader calls its own key, while another thread calls it too: the first is told, the second waits.
+#[test]
+fn only_the_leader_is_told() {
+    check(|| {
+        let group = new_group();
+        let other = spawn(&group, |group| {
+            assert_served(
+                group.call(&KEY).run(|| if group.call(&KEY).run(|| 9) == Err(CallError::Reentrant) { 1 } else { 8 }),
+                1,
+            )
+        });
+        let mine = group.call(&KEY).run(|| {
+            assert_eq!(group.call(&KEY).run(|| 9), Err(CallError::Reentrant));
+            2
+        });
+        assert_served(mine, 2);
+        join(other);
+        assert_nothing_left(&group);
+    });
+}
+
+/// Who takes over is told from then on.
+#[test]
+fn whoever_takes_over_is_told() {
+    check(|| {
+        let group = new_group();
+        let leader = lead(&group);
+        let follower = spawn(&group, |group| {
+            let work = || {
+                assert_eq!(group.call(&KEY).run(|| 9), Err(CallError::Reentrant));
+                1
+            };
+            assert_served(group.call(&KEY).run(work), 1)
+        });
+        drop(leader);
+        join(follower);
+        assert_nothing_left(&group);
+    });
+}
+
+/// A caller that led, and left without a value for the others, is told no more: it waits or leads like anybody else.
+#[test]
+fn a_former_leader_is_not_told() {
+    check(|| {
+        let group = new_group();
+        let mut follower = None;
+        let first = group.call(&KEY).share_if(|_| false).run(|| {
+            follower = Some(spawn(&group, |group| assert_served(group.call(&KEY).run(|| 1), 1)));
+            0
+        });
+        assert_served(first, 0);
+        assert_served(group.call(&KEY).run(|| 2), 2);
+        join(follower.expect("the work has run"));
+        assert_nothing_left(&group);
+    });
+}
