@@ -1,0 +1,171 @@
+//! G3: what a call allocates, and what flights take while they are on. Counted for the calling thread.
+
+#![cfg(feature = "std")]
+
+#[path = "support/limits.rs"]
+mod limits;
+
+use allocation_counter::{AllocationInfo, measure};
+use core::panic::AssertUnwindSafe;
+use core::time::Duration;
+use limits::{until, within_limit};
+use oneflight::{CallError, SyncGroup};
+use std::panic::{catch_unwind, resume_unwind};
+use std::thread;
+
+/// In the thread that asks for it, allocations of other tests are not counted.
+fn count(f: impl FnOnce()) -> u64 {
+    measure(f).count_total
+}
+
+#[test]
+fn a_lone_call_with_a_copy_key_allocates_nothing_once_its_shard_is_warm() {
+    let group: SyncGroup<u64, u64> = SyncGroup::new();
+    group.do_call(&1, || 2);
+    assert_eq!(count(|| assert_eq!(group.do_call(&1, || 2), 2)), 0);
+    assert_eq!(count(|| assert_eq!(group.do_call_wait_timeout(&1, Duration::from_secs(1), || 2), Ok(2))), 0);
+    assert_eq!(count(|| assert!(group.call(&1).share_if(|_| true).max_attempts(2).run(|| 2).is_ok())), 0);
+    assert_eq!(count(|| assert!(group.call_with(&1, || 1).run(|| 2).is_ok())), 0);
+    assert_eq!(count(|| drop(group.try_lead(&1))), 0);
+    assert_eq!(count(|| assert!(group.try_lead(&1).is_some_and(|lead| lead.land(2).value == 2))), 0);
+    assert_eq!(count(|| assert!(!group.forget(&1) && group.forget_unshared(&1) && group.waiters(&1) == 0)), 0);
+    let fallible: SyncGroup<u64, Result<u64, std::sync::Arc<u64>>> = SyncGroup::new();
+    let call = || assert_eq!(fallible.try_do_call(&1, || Ok(2)), Ok(2));
+    call();
+    assert_eq!(count(call), 0);
+}
+
+#[test]
+fn a_lone_call_with_a_string_key_allocates_its_owned_key_and_nothing_else() {
+    let group: SyncGroup<String, u64> = SyncGroup::new();
+    group.do_call("sixteen bytes...", || 2);
+    let called = measure(|| assert_eq!(group.do_call("sixteen bytes...", || 2), 2));
+    assert_eq!((called.count_total, called.bytes_total, called.count_current), (1, 16, 0));
+}
+
+#[test]
+fn a_lone_panic_allocates_no_more_than_its_payload() {
+    let group: SyncGroup<u64, u64> = SyncGroup::new();
+    let panic = || {
+        let caught = catch_unwind(AssertUnwindSafe(|| group.do_call(&1, || resume_unwind(Box::new(())))));
+        assert!(caught.is_err());
+    };
+    panic();
+    let bare = count(|| {
+        let caught: thread::Result<()> = catch_unwind(|| resume_unwind(Box::new(())));
+        assert!(caught.is_err());
+    });
+    assert_eq!(count(panic), bare);
+}
+
+#[test]
+fn the_first_follower_makes_the_slot_and_the_next_allocate_nothing() {
+    let group: SyncGroup<String, u64> = SyncGroup::new();
+    let lead = group.try_lead("k");
+    let join_and_leave = || {
+        let left = group.call("k").wait_timeout(Duration::ZERO).run(|| 2);
+        assert_eq!(left, Err(CallError::TimedOut));
+    };
+    assert_eq!(count(join_and_leave), 1, "the slot");
+    for _ in 0..10 {
+        assert_eq!(count(join_and_leave), 0, "not even a key: it is looked up borrowed");
+    }
+    drop(lead);
+}
+
+#[test]
+fn a_follower_that_waits_and_gets_the_value_allocates_nothing_once_the_slot_exists() {
+    within_limit(|| {
+        let group: SyncGroup<String, u64> = SyncGroup::new();
+        // A thread's own parts of locks and condition variables are made once, at some time; so is the process's table of
+        // sleeping threads, which grows when a lock is contended.
+        let least = (0..50).map(|_| a_follower_waits_and_gets_the_value(&group)).min();
+        assert_eq!(least, Some(0));
+    });
+}
+
+fn a_follower_waits_and_gets_the_value(group: &SyncGroup<String, u64>) -> u64 {
+    let lead = group.try_lead("k").expect("no flight is on");
+    let first = group.call("k").wait_timeout(Duration::ZERO).run(|| 2);
+    assert_eq!(first, Err(CallError::TimedOut));
+    thread::scope(|scope| {
+        let follower = scope.spawn(|| count(|| assert_eq!(group.do_call("k", || 2), 7)));
+        until("the follower waits", || group.waiters("k") == 1);
+        lead.land(7);
+        follower.join().expect("no panic")
+    })
+}
+
+const KEYS: u64 = 100_000;
+
+/// With the default shards: the room that is left in each of them counts too.
+#[test]
+fn a_u64_key_in_flight_takes_at_most_72_bytes_and_a_burst_gives_its_memory_back() {
+    let group: SyncGroup<u64, u64> = SyncGroup::new();
+    let mut guards = Vec::with_capacity(KEYS as usize);
+    let burst = measure(|| guards.extend((0..KEYS).map(|key| group.try_lead(&key))));
+    assert!(guards.iter().all(Option::is_some));
+    assert_eq!(group.in_flight(), KEYS as usize);
+    let each = burst.bytes_current / KEYS as i64;
+    assert!(each <= 72, "{each} bytes a key");
+
+    let end = measure(|| {
+        for (key, guard) in (0..).zip(&mut guards) {
+            let guard = guard.take().expect("each ends once");
+            if key % 2 == 0 {
+                drop(guard);
+            } else {
+                guard.land(key);
+            }
+        }
+    });
+    assert_eq!(group.in_flight(), 0);
+    gives_back(burst, end);
+}
+
+/// A6: the table shrinks by itself, also when nothing ends well.
+#[test]
+fn a6_the_table_gives_its_memory_back_after_1_000_flights_that_were_forgotten_or_panicked() {
+    within_limit(|| {
+        let group: SyncGroup<u64, u64> = SyncGroup::builder().shards(1).build();
+        let mut guards = Vec::with_capacity(1_000);
+        let burst = measure(|| {
+            guards.extend((0..1_000).map(|key| group.try_lead(&key)));
+            (0..1_000).for_each(|key| assert!(group.forget(&key)));
+        });
+        let end = measure(|| {
+            // The others are dropped by unwinding.
+            guards.truncate(500);
+            let unwound = catch_unwind(AssertUnwindSafe(|| {
+                let _guards = guards;
+                resume_unwind(Box::new(()))
+            }));
+            assert!(unwound.is_err());
+        });
+        assert_eq!(group.in_flight(), 0);
+        // The guards' own vector was made outside and dropped inside.
+        let end = AllocationInfo { bytes_current: end.bytes_current + 1_000 * GUARD, ..end };
+        gives_back(burst, end);
+        // And it goes on working.
+        assert!((0..1_000).all(|key| group.do_call(&key, || key) == key));
+    });
+}
+
+const GUARD: i64 = size_of::<Option<oneflight::Lead<'static, u64, u64, oneflight::DefaultHashBuilder>>>() as i64;
+
+/// All but what is kept for a few flights in each of the shards.
+fn gives_back(burst: AllocationInfo, end: AllocationInfo) {
+    let kept = burst.bytes_current + end.bytes_current;
+    assert!(kept >= 0, "more was freed than was allocated");
+    assert!(kept <= burst.bytes_current / 20, "{kept} of {} bytes are kept", burst.bytes_current);
+}
+
+/// What a group takes when nothing is on.
+#[test]
+fn an_idle_group_takes_128_bytes_a_shard() {
+    let mut group: Option<SyncGroup<u64, u64>> = None;
+    let made = measure(|| group = Some(SyncGroup::builder().shards(64).build()));
+    assert_eq!((made.count_current, made.bytes_current), (1, 64 * 128));
+    let dropped = measure(|| drop(group));
+    assert_eq!(dropped.bytes_current, -64 * 128);
+}

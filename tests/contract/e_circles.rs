@@ -1,0 +1,173 @@
+//! E2: threads that wait for each other in a circle, with feature `deadlock-detection`.
+
+use crate::support::callers::{Blown, Caller, Callers, blow, error_of};
+use crate::support::limits::{until, within_limit};
+use crate::support::way::{AnyGroup, Options, Way, group};
+use core::panic::AssertUnwindSafe;
+use core::time::Duration;
+use oneflight::{CallError, SyncGroup};
+use std::panic::catch_unwind;
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+/// What a call inside the work of another came to: its value, or why there was none.
+type Inner = Result<u32, CallError>;
+
+/// Leads `own`, waits for the others to lead theirs, then calls `next` from inside the work. What came of that is the
+/// flight's value.
+fn link<G: AnyGroup<u32, Inner>>(group: &G, all_lead: &Arc<Barrier>, own: u32, next: u32) -> Caller<Inner> {
+    let (inner, all_lead) = (group.clone(), Arc::clone(all_lead));
+    group.caller(own, move || {
+        all_lead.wait();
+        let called = catch_unwind(AssertUnwindSafe(|| inner.call(&next, Options::none(), || Ok(0))));
+        match error_of(&called) {
+            Some(error) => Err(error),
+            None => Ok(own),
+        }
+    })
+}
+
+fn a_circle_of<W: Way>(size: u32) {
+    let group = group::<W, u32, Inner>();
+    let all_lead = Arc::new(Barrier::new(size as usize));
+    let links: Vec<_> = (0..size).map(|own| link(&group, &all_lead, own, (own + 1) % size)).collect();
+    let results: Vec<Inner> = links.into_iter().map(|link| link.value()).collect();
+    let refused: Vec<_> = results.iter().filter(|result| result.is_err()).collect();
+    assert!(!refused.is_empty(), "somebody must have closed the circle");
+    assert!(refused.iter().all(|result| **result == Err(CallError::WouldDeadlock)));
+    // The one that is refused goes on, and lets the others go on: no more than one is needed.
+    assert_eq!(refused.len(), 1);
+    assert_eq!(group.in_flight(), 0);
+    assert_eq!(group.caller(0, || Ok(7)).value(), Ok(7));
+}
+
+/// E2.
+pub(crate) fn e2_of_two_threads_that_would_wait_for_each_other_one_is_refused<W: Way>() {
+    for _ in 0..20 {
+        a_circle_of::<W>(2);
+    }
+}
+
+/// E2.
+pub(crate) fn e2_of_three_threads_in_a_circle_one_is_refused<W: Way>() {
+    for _ in 0..20 {
+        a_circle_of::<W>(3);
+    }
+}
+
+/// E2.
+pub(crate) fn e2_a_diamond_is_no_circle<W: Way>() {
+    let group = group::<W, u32, Inner>();
+    let bottom = group.leader(3, || Ok(3));
+    // 1 -> 3 and 2 -> 3, then 0 -> 1 and once more 0 -> 2 by another caller.
+    let one = Arc::new(Barrier::new(1));
+    let sides = [1, 2].map(|own| link(&group, &one, own, 3));
+    until("both sides wait", || group.waiters(&3) == 2);
+    let tops = [(10, 1), (20, 2)].map(|(own, next)| link(&group, &one, own, next));
+    until("the tops wait", || group.waiters(&1) == 1 && group.waiters(&2) == 1);
+    let beside = group.follower(1, || Ok(0));
+    assert_eq!(bottom.value(), Ok(3));
+    assert_eq!(sides.map(|side| side.value()), [Ok(1), Ok(2)]);
+    assert_eq!(tops.map(|top| top.value()), [Ok(10), Ok(20)]);
+    assert_eq!(beside.value(), Ok(1));
+    assert_eq!(group.in_flight(), 0);
+}
+
+/// E2: whoever was refused has left.
+pub(crate) fn e2_a_refused_call_leaves_no_waiter_behind<W: Way>() {
+    let group = group::<W, u32, Inner>();
+    let first = group.leader(1, {
+        let group = group.clone();
+        move || group.call(&2, Options::none(), || Ok(0)).map_or_else(Err, |answer| answer.value)
+    });
+    let second = group.caller(2, {
+        let group = group.clone();
+        move || {
+            until("the first one waits", || group.waiters(&2) == 1);
+            let called = catch_unwind(AssertUnwindSafe(|| group.call(&1, Options::none(), || Ok(0))));
+            assert_eq!(error_of(&called), Some(CallError::WouldDeadlock));
+            assert_eq!(group.waiters(&1), 0);
+            Ok(2)
+        }
+    });
+    until("the second one leads", || group.flight_info(&2).is_some());
+    assert_eq!(first.value(), Ok(2));
+    assert_eq!(second.value(), Ok(2));
+    assert_eq!(group.in_flight(), 0);
+}
+
+/// E2: a circle may also be closed by a caller that takes over, since it begins to lead.
+pub(crate) fn e2_a_circle_that_a_take_over_makes_possible_is_refused_too<W: Way>() {
+    let mut closed = 0;
+    // Which of the two waiters takes over is up to the scheduler.
+    for _ in 0..500 {
+        let group = group::<W, u32, Inner>();
+        let first = group.leader(2, || blow(Blown));
+        let waits = group.caller(1, {
+            let group = group.clone();
+            move || group.call(&2, Options::none(), || Ok(1)).map_or_else(Err, |answer| answer.value)
+        });
+        until("the leader of 1 waits for 2", || group.waiters(&2) == 1);
+        let heir = group.follower(2, {
+            let group = group.clone();
+            move || {
+                let called = catch_unwind(AssertUnwindSafe(|| group.call(&1, Options::none(), || Ok(0))));
+                error_of(&called).map_or(Ok(2), Err)
+            }
+        });
+        assert_eq!(first.panic::<Blown>(), Blown);
+        let result = heir.value();
+        assert_eq!(waits.value(), result);
+        assert_eq!(group.in_flight(), 0);
+        if result == Err(CallError::WouldDeadlock) {
+            closed += 1;
+            break;
+        }
+        assert_eq!(result, Ok(1));
+    }
+    assert!(closed > 0, "the caller that closes the circle never took over");
+}
+
+/// E2: a wait that ends by itself is no deadlock, neither for who waits so nor for the others in the circle.
+#[test]
+fn e2_a_circle_with_a_bounded_wait_in_it_is_not_reported() {
+    within_limit(|| {
+        let group: Arc<SyncGroup<u32, Inner>> = Arc::new(SyncGroup::new());
+        let both_lead = Arc::new(Barrier::new(2));
+        let bounded = thread::spawn({
+            let (group, both_lead) = (Arc::clone(&group), Arc::clone(&both_lead));
+            move || {
+                group.do_call(&1, || {
+                    both_lead.wait();
+                    group.do_call_wait_timeout(&2, Duration::from_millis(50), || Ok(0)).unwrap_or_else(Err)
+                })
+            }
+        });
+        let unbounded = group.do_call(&2, || {
+            both_lead.wait();
+            group.call(&1).run(|| Ok(0)).map_or_else(Err, |outcome| outcome.value)
+        });
+        let timed_out = Err(CallError::TimedOut);
+        assert_eq!(bounded.join().expect("it does not panic"), timed_out);
+        assert_eq!(unbounded, timed_out, "it got the other's value");
+        assert_eq!(group.in_flight(), 0);
+    });
+}
+
+/// E2: a guard belongs to no thread, so nobody is known to wait for whoever holds it.
+#[test]
+fn e2_waiting_for_a_guard_is_not_reported() {
+    within_limit(|| {
+        let group: SyncGroup<u32, Inner> = SyncGroup::new();
+        let lead = group.try_lead(&1).expect("no flight is on");
+        thread::scope(|scope| {
+            let other = scope.spawn(|| group.do_call(&2, || group.do_call(&1, || Ok(0))));
+            until("the other thread waits for the guard", || group.waiters(&1) == 1);
+            // Held by this thread, which now would wait for the other one: only its own limit ends it.
+            let called = group.call(&2).wait_timeout(Duration::from_millis(10)).run(|| Ok(0));
+            assert_eq!(called, Err(CallError::TimedOut));
+            assert_eq!(lead.land(Ok(1)).value, Ok(1));
+            assert_eq!(other.join().expect("it does not panic"), Ok(1));
+        });
+    });
+}
