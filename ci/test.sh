@@ -36,6 +36,7 @@ run tests-deadlock-detection "tests, deadlock-detection" cargo test --no-fail-fa
 run features "features" bash ci/features.sh
 run no_std "no_std" bash ci/no_std.sh
 run tests-loom "loom" bash ci/loom.sh
+run embedded "embedded" bash ci/embedded.sh
 # Counted apart: its tests are meant to fail.
 run mutants "loom mutants" bash loom-tests/run-mutants.sh
 
