@@ -289,8 +289,10 @@ where
         // Whoever was there has left meanwhile, or the value is in good hands.
         let Some(unshared) = unshared else { return Arrival::Landed(kept, self.role()) };
         drop(kept);
-        let value = Arc::into_inner(unshared).expect("nobody else has seen it");
-        Arrival::Own(value, self.role())
+        match Arc::try_unwrap(unshared) {
+            Ok(value) => Arrival::Own(value, self.role()),
+            Err(_) => unreachable!("nobody else has seen it"),
+        }
     }
 
     /// The value is not to be shared: it goes to the task whose closure made the work, or if that one has left, to this one.
