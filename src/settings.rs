@@ -74,7 +74,7 @@ macro_rules! common_settings {
         /// are served by it. It bounds how many callers a stuck leader can hold up. Off by default, and then no clock is
         /// read.
         ///
-        /// The age is measured to a 64th of `age`, but not finer than a microsecond. With zero nobody ever joins.
+        /// The age is measured to a 64th of `age`, but not finer than a microsecond. With less than that nobody ever joins.
         #[cfg(feature = "std")]
         pub fn max_flight_age(mut self, age: core::time::Duration) -> Self {
             self.settings.clock = Some(crate::primitive::AgeClock::new(age));

@@ -66,7 +66,9 @@ fn the_first_follower_makes_the_slot_and_the_next_allocate_nothing() {
         let left = group.call("k").wait_timeout(Duration::ZERO).run(|| 2);
         assert_eq!(left, Err(CallError::TimedOut));
     };
-    assert_eq!(count(join_and_leave), 1, "the slot");
+    // With deadlock detection the slot has a part that outlives it in the record of who waits for whom.
+    let slot = if cfg!(feature = "deadlock-detection") { 2 } else { 1 };
+    assert_eq!(count(join_and_leave), slot, "the slot");
     for _ in 0..10 {
         assert_eq!(count(join_and_leave), 0, "not even a key: it is looked up borrowed");
     }

@@ -164,7 +164,7 @@ impl AgeClock {
         let nanos = max_age.as_nanos();
         let nanos_per_tick = u64::try_from(nanos / Self::TICKS).unwrap_or(u64::MAX).max(Self::SHORTEST_TICK);
         // More than any flight lives where the age is past what the clock can tell.
-        let limit = u32::try_from(nanos.div_ceil(u128::from(nanos_per_tick))).unwrap_or(u32::MAX);
+        let limit = u32::try_from(nanos / u128::from(nanos_per_tick)).unwrap_or(u32::MAX);
         Self { origin: Instant::now(), nanos_per_tick, limit }
     }
 
@@ -202,7 +202,7 @@ mod tests {
     fn any_age_can_be_asked_for() {
         let limit = |age| AgeClock::new(age).limit();
         assert_eq!(limit(Duration::ZERO), 0);
-        assert_eq!(limit(Duration::from_nanos(1)), 1);
+        assert_eq!(limit(Duration::from_nanos(999)), 0);
         assert_eq!(limit(Duration::from_micros(9)), 9);
         for age in [Duration::from_millis(1), Duration::from_secs(30), Duration::MAX] {
             assert!(limit(age) >= 64, "{age:?}");
