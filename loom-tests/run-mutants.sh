@@ -75,6 +75,7 @@ mapfile -t known < <(cargo test --release -p oneflight-loom-tests -- --list 2>&1
          /: test$/ && file { sub(/: test$/, ""); print file "::" $0 }')
 ((${#known[@]} > 0)) || die "no models found"
 
+shopt -s nullglob
 declare -A unkilled=()
 for model in "${known[@]}"; do unkilled[$model]=1; done
 

@@ -1,4 +1,5 @@
-//! Calls with several keys (`do_many`): each key has a flight of its own, and a batch lands what it leads before it waits.
+//! Batches: of a call with several keys (`do_many`) each has a flight of its own, and what the call leads it lands before it
+//! waits.
 
 #![cfg(loom)]
 

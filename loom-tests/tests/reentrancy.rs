@@ -1,5 +1,5 @@
-//! Re-entrancy (DESIGN 11.12): a call from inside the work of its own flight is told so, and no other is. Who leads is known
-//! by loom's thread-locals here.
+//! Re-entrancy: a call from inside the work of its own flight is told so, and no other is. Threads are told apart by loom's
+//! own thread-locals here.
 
 #![cfg(loom)]
 

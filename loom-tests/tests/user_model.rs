@@ -1,4 +1,4 @@
-//! How a user of oneflight checks their own code with loom.
+//! A user's own model: how a user of oneflight checks their own code with loom.
 //!
 //! A small cache of pages stands before a database. On a miss it calls through a `SyncGroup`, so that those who miss together
 //! load once. What is checked here is not the group but the cache's use of it: between a miss and the call, somebody's

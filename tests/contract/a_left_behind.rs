@@ -151,7 +151,7 @@ pub(crate) fn b1_a_follower_that_leaves_changes_nothing_but_the_count_of_waiters
 /// B4. Whoever is told to take over may be about to leave: then the message must go on to the one that stays.
 pub(crate) fn b4_a_follower_that_is_told_to_take_over_and_leaves_passes_it_on<W: Way>() {
     let group = group::<W, u32, u32>();
-    for round in 0..100 {
+    for round in 0..50 {
         let leader = group.leader(1, || blow(Blown));
         let staying = group.follower(1, || 1);
         let limit = Duration::from_micros(500 + 100 * (round % 10));

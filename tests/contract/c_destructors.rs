@@ -285,7 +285,7 @@ fn a_panic_in_the_drop_of_an_unneeded_key_maker_does_not_keep_a_lead_that_was_ta
         for _ in 0..20 {
             let lead = group.try_lead("k").expect("no flight is on");
             thread::scope(|scope| {
-                let follower = scope.spawn(|| group.do_call_wait_timeout("k", Duration::from_secs(5), || 2));
+                let follower = scope.spawn(|| group.do_call_wait_timeout("k", Duration::from_secs(20), || 2));
                 until("the follower waits", || group.waiters("k") == 1);
                 let bomb = Bomb;
                 let make_key = move || {

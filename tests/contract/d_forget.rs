@@ -26,12 +26,12 @@ pub(crate) fn d1_an_old_flight_that_ends_does_not_take_the_newer_one_away<W: Way
 
 const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
-/// D1: three flights of one key, each forgotten before the next one begins, that end in every order, each by a value or by
-/// a panic.
+/// D1: three flights of one key, each forgotten before the next one begins, that end in every order. In each order each of
+/// them ends once by a value and once by a panic, and the orders differ in how these meet.
 pub(crate) fn d1_newcomers_join_the_newest_flight_in_whatever_order_three_end<W: Way>() {
-    for order in ORDERS {
-        for panics in 0..8_u32 {
-            three_flights::<W>(order, |flight| panics >> flight & 1 == 1);
+    for (panicking, order) in (0..8_u32).zip(ORDERS) {
+        for panicking in [panicking, !panicking] {
+            three_flights::<W>(order, |flight| panicking >> flight & 1 == 1);
         }
     }
 }
