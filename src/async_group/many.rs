@@ -125,6 +125,8 @@ where
                     self.running.push(load);
                 }
                 Poll::Ready(loaded) => {
+                    // Landing wakes followers, and none of them runs inside the work.
+                    load.note_thread(None);
                     let Load { leads, future } = load;
                     land_all(self.group, leads, loaded, &mut self.values);
                     drop(future);
@@ -146,6 +148,8 @@ where
                 Arrival::Own(value, _) => self.values[index] = Some(value),
                 Arrival::TookOver { attempt } => {
                     let leading = Leading::new(self.group, id, attempt, self.group.defaults.max_attempts);
+                    // Other places are polled before its work is: what they run is not inside that work.
+                    leading.note_thread(None);
                     self.led.push((index, leading));
                 }
                 Arrival::Failed(CallError::Abandoned) => self.enter_again(index, cx),
@@ -169,7 +173,10 @@ where
             |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
         );
         match entered {
-            Entered::Lead(leading) => self.led.push((index, leading)),
+            Entered::Lead(leading) => {
+                leading.note_thread(None);
+                self.led.push((index, leading));
+            }
             Entered::Wait(place) => {
                 self.waits.push((index, place));
                 // It has not left its waker there yet.

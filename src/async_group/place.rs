@@ -65,6 +65,9 @@ where
     /// The place of a caller that leads a new flight, which has been given a slot with this caller in it.
     pub(crate) fn first(group: G, leading: Leading<'_, K, V, S>, slot: Arc<Slot<V>>, on_abandon: OnAbandon) -> Self {
         let id = leading.into_id();
+        // Its work belongs to no thread, whichever polls it.
+        #[cfg(all(feature = "deadlock-detection", not(loom)))]
+        slot.leader.set(None);
         let task = Some(Tasks::<V>::FIRST);
         Self { group, id, slot, task, on_abandon, made: Some(1), detached: false }
     }

@@ -110,7 +110,7 @@ enum Stage<V> {
     /// There is none: the leader runs its work itself, or has not made it yet, or there is no leader.
     None,
     /// Here, waiting to be polled.
-    Stored { work: Work<V>, runnable: bool },
+    Stored { work: Work<V>, call: Call },
     /// With the driver, which makes it or polls it right now. Whether it has woken meanwhile.
     Polled { woken: bool },
 }
@@ -130,6 +130,16 @@ impl Wakers {
     pub(crate) fn into_iter(self) -> impl Iterator<Item = Waker> {
         self.few.into_iter().flatten().chain(self.many)
     }
+}
+
+/// Why stored work is to be polled, if it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    None,
+    /// Its driver has left, and one task was told: the work may be able to go on, and if it wakes, two more are.
+    HandedOver,
+    /// It has woken, and its driver and a standby were told.
+    Woken,
 }
 
 /// Work taken out to be polled.
@@ -251,7 +261,7 @@ impl<V> Tasks<V> {
     pub(crate) fn detach(&mut self, work: Work<V>) -> TaskId {
         let driver = self.insert(Task::new(OnAbandon::Fail, None));
         self.driver = Some(driver);
-        self.stage = Stage::Stored { work, runnable: true };
+        self.stage = Stage::Stored { work, call: Call::HandedOver };
         driver
     }
 
@@ -277,13 +287,13 @@ impl<V> Tasks<V> {
     /// Puts the work back after a poll that did not end it. If it has woken meanwhile, the driver and a standby must be.
     pub(crate) fn end_poll(&mut self, work: Work<V>) -> Wakers {
         let woken = matches!(self.stage, Stage::Polled { woken: true });
-        self.stage = Stage::Stored { work, runnable: woken };
+        self.stage = Stage::Stored { work, call: if woken { Call::Woken } else { Call::None } };
         if woken { self.take_two_wakers() } else { Wakers::default() }
     }
 
     /// Whether the work waits for somebody to poll it.
     pub(crate) fn is_runnable(&self) -> bool {
-        matches!(self.stage, Stage::Stored { runnable: true, .. })
+        matches!(self.stage, Stage::Stored { call: Call::HandedOver | Call::Woken, .. })
     }
 
     /// The work has ended, one way or the other: the driver drives no more.
@@ -305,9 +315,9 @@ impl<V> Tasks<V> {
                 *woken = true;
                 Wakers::default()
             }
-            Stage::Stored { runnable: true, .. } => Wakers::default(),
-            Stage::Stored { runnable, .. } => {
-                *runnable = true;
+            Stage::Stored { call: Call::Woken, .. } => Wakers::default(),
+            Stage::Stored { call, .. } => {
+                *call = Call::Woken;
                 self.take_two_wakers()
             }
         }
@@ -320,11 +330,18 @@ impl<V> Tasks<V> {
         // One that has no waker has been woken and may be on its way; but it may as well be parked.
         let heir = self.next_heir(|task| task.waker.is_some()).or_else(|| self.next_heir(|_| true));
         match (heir, &mut self.stage) {
-            (Some(heir), Stage::Stored { runnable, .. }) => {
-                *runnable = true;
+            (Some(heir), Stage::Stored { call, .. }) => {
+                let has_woken = *call == Call::Woken;
+                if !has_woken {
+                    *call = Call::HandedOver;
+                }
                 let seat = self.stand_up(heir).expect("an heir has a seat");
                 flight.hand_over(seat);
                 self.driver = Some(heir);
+                if has_woken {
+                    // Whoever was woken for it may be the one that left.
+                    return Ok(self.take_two_wakers());
+                }
                 Ok(Wakers { few: [self.get(heir).waker.take(), None], many: Vec::new() })
             }
             _ => match mem::replace(&mut self.stage, Stage::None) {

@@ -41,6 +41,20 @@ fn a2_work_that_wakes_while_its_leader_is_gone_is_not_forgotten() {
 }
 
 #[test]
+fn a2_an_heir_that_is_never_polled_holds_up_nobody_once_the_work_wakes() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let one = Task::waiting(group.do_call(&1, work(&runs, &gate, 8)));
+    let other = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    drop(leader);
+    let (_parked, mut active) = if one.wakes() > 0 { (one, other) } else { (other, one) };
+    gate.open();
+    assert!(active.wakes() > 0);
+    assert_eq!(active.ready(), 7);
+    assert_eq!(runs.started(), 1);
+}
+
+#[test]
 fn a3_a_leader_that_is_never_polled_again_holds_up_nobody() {
     let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
     let mut parked = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));

@@ -123,6 +123,30 @@ fn a_batch_inside_the_work_of_one_of_its_keys_is_told_so() {
 }
 
 #[test]
+fn a_batch_that_takes_a_key_over_is_not_taken_for_the_work_that_it_drives() {
+    let group: &'static Group = Box::leak(Box::new(Group::new()));
+    let (asked, gate) = (RefCell::default(), Gate::default());
+    let lead = group.try_lead(&1).expect("free");
+    let opens = gate.clone();
+    let mut two = Task::waiting(group.do_call(&2, || async move {
+        opens.await;
+        group.do_call(&1, || async { 11 }).await + 1
+    }));
+    let mut many = Task::waiting(group.do_many(&[1, 2], |keys| load(&asked, gate.clone(), keys)));
+    drop(lead);
+    gate.open();
+    let mut value = many.poll();
+    for _ in 0..4 {
+        if value.is_pending() {
+            value = many.poll();
+        }
+    }
+    assert_eq!(value, std::task::Poll::Ready(vec![10, 11]));
+    assert_eq!(two.ready(), 11);
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
 fn threads_batch_as_tasks_do() {
     let group: SyncGroup<u32, u32> = SyncGroup::new();
     let asked = RefCell::new(Vec::new());
