@@ -46,7 +46,7 @@ use hashbrown::{DefaultHashBuilder, Equivalent};
 /// let user = group.do_call("user:1001", || db.fetch(1001));
 /// ```
 pub struct SyncGroup<K, V, S = DefaultHashBuilder> {
-    group: Group<K, V, S>,
+    pub(crate) group: Group<K, V, S>,
 }
 
 impl<K, V> SyncGroup<K, V> {

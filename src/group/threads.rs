@@ -281,3 +281,50 @@ fn give_up<V>(shared: &mut Shared<V>, seat: Seat) -> Result<(bool, Wake), Arc<V>
         Sight::Wait | Sight::TakeOver | Sight::Abandoned => Ok(shared.leave(seat)),
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::SyncGroup;
+    use crate::error::CallError;
+    use crate::primitive::Arc;
+    use core::time::Duration;
+    use std::thread;
+    use std::time::Instant;
+
+    /// CASES F5. Only from in here can a waiter be woken for nothing without luck.
+    #[test]
+    fn wake_ups_for_nothing_neither_prolong_nor_shorten_a_timed_wait() {
+        const LIMIT: Duration = Duration::from_millis(50);
+        let group: SyncGroup<u32, u32> = SyncGroup::new();
+        let lead = group.try_lead(&1).expect("no flight is on");
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                let begun = Instant::now();
+                let result = group.call(&1).wait_timeout(LIMIT).run(|| 1);
+                (result.map(|outcome| outcome.value), begun.elapsed())
+            });
+            let slot = loop {
+                match group.group.table.peek(&1, |entry, _| entry.and_then(|entry| entry.shared.clone())) {
+                    Some(slot) => break slot,
+                    None => thread::yield_now(),
+                }
+            };
+            let begun = Instant::now();
+            let mut woken = 0;
+            while !waiter.is_finished() {
+                assert!(begun.elapsed() < 200 * LIMIT, "each wake-up has set the time limit back");
+                slot.queue.notify(u32::MAX);
+                woken += 1;
+                // Long enough for the waiter to go back to sleep, and shorter than its limit.
+                thread::sleep(LIMIT / 10);
+            }
+            let (result, waited) = waiter.join().expect("it does not panic");
+            assert_eq!(result, Err(CallError::TimedOut));
+            assert!(waited >= LIMIT, "{waited:?}");
+            assert!(woken > 0);
+            assert_eq!(Arc::strong_count(&slot), 2, "the waiter has left nothing behind");
+        });
+        drop(lead);
+        assert_eq!(group.in_flight(), 0);
+    }
+}

@@ -176,7 +176,7 @@ pub(crate) fn d_forget_answers_whether_there_was_a_flight_and_forget_unshared_wh
 
 /// D3. Never: "nobody shares it" was answered and a follower is inside.
 pub(crate) fn d3_forget_unshared_racing_a_join_never_leaves_a_follower_in_what_nobody_shares<W: Way>() {
-    const ROUNDS: u32 = 400;
+    const ROUNDS: u32 = 250;
     let group = group::<W, u32, u32>();
     let start = Arc::new(Barrier::new(2));
     let end = Arc::new(Barrier::new(2));

@@ -10,7 +10,6 @@ use oneflight::{CallError, SyncGroup};
 use std::panic::catch_unwind;
 use std::sync::{Arc, Barrier};
 use std::thread;
-use std::time::Instant;
 
 /// Rule 2: the leader wakes a few, who wake the others.
 pub(crate) fn all_of_500_waiters_are_served<W: Way>() {
@@ -47,49 +46,7 @@ pub(crate) fn all_of_100_waiters_are_served_though_20_leaders_panic_before<W: Wa
     assert_eq!(group.in_flight(), 0);
 }
 
-/// F5. The only way to wake a waiter for nothing is to leave the flight vacant and to lead it again before the waiter looks.
-#[test]
-fn f5_wake_ups_for_nothing_neither_prolong_nor_shorten_a_timed_wait() {
-    within_limit(|| {
-        const LIMIT: Duration = Duration::from_millis(100);
-        let group: SyncGroup<u32, u32> = SyncGroup::new();
-        let waited = loop {
-            let over = AtomicBool::new(false);
-            let mut woken_for_nothing = 0;
-            let result = thread::scope(|scope| {
-                let mut lead = group.try_lead(&1);
-                let waiter = scope.spawn(|| {
-                    let begun = Instant::now();
-                    let result = group.call(&1).wait_timeout(LIMIT).run(|| 1);
-                    over.store(true, Ordering::Release);
-                    result.map_or_else(|error| Some((error, begun.elapsed())), |_| None)
-                });
-                until("the waiter waits", || group.waiters(&1) == 1 || over.load(Ordering::Acquire));
-                let begun = Instant::now();
-                while !over.load(Ordering::Acquire) {
-                    assert!(begun.elapsed() < 100 * LIMIT, "each wake-up has set the time limit back");
-                    if lead.is_some() {
-                        drop(lead.take());
-                        lead = group.try_lead(&1);
-                        woken_for_nothing += u32::from(lead.is_some());
-                    }
-                    // Long enough for the waiter to go back to sleep, and far shorter than its limit.
-                    thread::sleep(LIMIT / 50);
-                }
-                waiter.join().expect("it does not panic")
-            });
-            // A waiter that was faster has taken over, and one that came late was not woken: then another round is made.
-            if let Some(timed_out) = result.filter(|_| woken_for_nothing > 1) {
-                break timed_out;
-            }
-        };
-        assert_eq!(waited.0, CallError::TimedOut);
-        assert!(waited.1 >= LIMIT, "{:?}", waited.1);
-        assert_eq!(group.in_flight(), 0);
-    });
-}
-
-/// F5 as well: a wait without limit has nothing to go by but the state.
+/// F5: a wait without limit has nothing to go by but the state.
 #[test]
 fn f5_wake_ups_for_nothing_do_not_end_a_wait_without_limit() {
     within_limit(|| {

@@ -112,47 +112,6 @@ fn a_guard_of_a_static_group_may_go_wherever_it_likes() {
     });
 }
 
-/// A follower that fails keeps the flight vacant for as long as it takes to leave; `try_lead` may come in between.
-#[test]
-fn a_vacant_flight_is_led_on_by_a_guard_and_its_followers_get_what_that_lands_with() {
-    within_limit(|| {
-        let group: SyncGroup<u32, u32> = SyncGroup::new();
-        let mut led_on = 0;
-        // Mostly the guard is faster than the follower that has to wake up first.
-        for _ in 0..1_000 {
-            let lead = group.try_lead(&1).expect("no flight is on");
-            thread::scope(|scope| {
-                let follower = scope.spawn(|| group.call(&1).run(|| 2));
-                until("it waits", || group.waiters(&1) == 1);
-                drop(lead);
-                let again = group.try_lead(&1);
-                let attempts = group.flight_info(&1).map(|flight| flight.attempts);
-                let landed = again.map(|lead| lead.land(7));
-                let outcome = follower.join().expect("no panic").expect("nothing refuses it");
-                match landed {
-                    // The follower was inside: the same flight, its second attempt.
-                    Some(landed) if landed.role == Role::TookOver => {
-                        assert_eq!(attempts, Some(2));
-                        assert_eq!((landed.value, landed.shared), (7, true));
-                        assert_eq!((outcome.value, outcome.role), (7, Role::Followed));
-                        led_on += 1;
-                    }
-                    // It had taken over; the guard's was another flight, if there was one.
-                    landed => {
-                        assert!(landed.is_none_or(|landed| landed.role == Role::Led));
-                        assert_eq!((outcome.value, outcome.role), (2, Role::TookOver));
-                    }
-                }
-            });
-            assert_eq!(group.in_flight(), 0);
-            if led_on >= 10 {
-                return;
-            }
-        }
-        panic!("never was the guard faster than a thread that has to wake up");
-    });
-}
-
 #[test]
 fn the_groups_max_attempts_counts_for_guards_and_their_attempts_count() {
     within_limit(|| {

@@ -1,7 +1,7 @@
 //! Tasks, threads and guards on one key.
 
 use crate::by_hand::{Gate, Group, Runs, Task, work};
-use oneflight::CallError;
+use oneflight::{CallError, Role};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -63,6 +63,22 @@ fn tasks_follow_a_thread_and_a_guard() {
     assert_eq!(leader.join().expect("it does not panic"), 5);
     assert_eq!(follower.ready(), 5);
     assert_eq!(runs.started(), 0);
+}
+
+/// A follower that is not polled keeps the flight vacant for as long as it takes.
+#[test]
+fn a_vacant_flight_is_led_on_by_a_guard_and_its_followers_get_what_that_lands_with() {
+    let (group, runs, gate) = (Arc::new(Group::new()), Runs::default(), Gate::default());
+    let guard = group.try_lead(&1).expect("free");
+    let mut follower = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    drop(guard);
+    let guard = group.try_lead(&1).expect("vacant");
+    assert!(group.try_lead(&1).is_none());
+    assert_eq!(group.flight_info(&1).map(|flight| flight.attempts), Some(2));
+    let landed = guard.land(7);
+    assert_eq!((landed.value, landed.role, landed.shared), (7, Role::TookOver, true));
+    assert_eq!(follower.ready(), 7);
+    assert_eq!((runs.started(), group.in_flight()), (0, 0));
 }
 
 #[test]
