@@ -3,7 +3,8 @@
 #
 #     bash ci/soak.sh [ROUNDS] [FILTER]
 #
-# Runs it ROUNDS times (default 200), twice as many busy loops as cores beside it, with 1 to 16 test threads by turns.
+# Runs it ROUNDS times (default 200), for threads and for tasks on all executors, twice as many busy loops as cores beside it,
+# with 1 to 16 test threads by turns. 200 rounds take hours; the filter `tasks::smol_many`, say, picks a part.
 
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -37,8 +38,8 @@ start_load() {
 soak() {
     local round log=$target/soak.log
     for ((round = 1; round <= rounds; round++)); do
-        # A round takes seconds; five minutes mean that it hangs.
-        if ! timeout 300 "$suite" --test-threads $((1 << round % 5)) "$@" >"$log" 2>&1; then
+        # A round takes a minute or two, minutes on a machine that is busy anyway; twenty mean that it hangs.
+        if ! timeout 1200 "$suite" --test-threads $((1 << round % 5)) "$@" >"$log" 2>&1; then
             cat "$log"
             die "round $round of $rounds failed, with $((1 << round % 5)) test threads"
         fi

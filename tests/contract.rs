@@ -1,8 +1,9 @@
 //! The contract of a group: one suite, run through every way to call.
 //!
 //! A case is a function that is generic over the [`Way`](support::way::Way) to call. The table below is the matrix of cases and
-//! ways, and makes each `x` a test, named for example `do_call::c5_a_panic_in_clone_for_one_follower_is_that_followers_alone`. A
-//! `-` says that the case does not concern the way:
+//! ways of a `SyncGroup`, and makes each `x` a test, named for example
+//! `do_call::c5_a_panic_in_clone_for_one_follower_is_that_followers_alone`. That of an `AsyncGroup`, on several executors, is in
+//! `contract/tasks.rs`. A `-` says that the case does not concern the way:
 //!
 //! - `do_call` and `try_do_call` have no options, so cases that need one of a single call are not theirs; where other ways
 //!   return `Abandoned` they go on in a fresh flight, which has cases of its own;
@@ -30,6 +31,8 @@ mod d_forget;
 mod e_circles;
 #[path = "contract/e_recursion.rs"]
 mod e_recursion;
+#[path = "contract/executors.rs"]
+mod executors;
 #[path = "contract/f_wake_ups.rs"]
 mod f_wake_ups;
 #[path = "contract/g_values.rs"]
@@ -42,6 +45,8 @@ mod h_deadlines;
 mod options;
 #[path = "contract/reports.rs"]
 mod reports;
+#[path = "contract/tasks.rs"]
+mod tasks;
 
 /// Makes the tests of one way: those of the rows that have an `x` in its column.
 macro_rules! test_if {

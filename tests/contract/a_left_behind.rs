@@ -46,7 +46,7 @@ pub(crate) fn a6_of_1_000_lone_leaders_none_leaves_anything_behind_however_it_en
     for number in 0..KEYS {
         let key = census.thing(number);
         let work = work_that_ends_somehow(&group, &census, number);
-        let ended = catch_unwind(AssertUnwindSafe(|| group.call(&key, Options::none(), work)));
+        let ended = catch_unwind(AssertUnwindSafe(|| group.call(key, Options::none(), work)));
         match number % 5 {
             0 | 3 => assert!(ended.is_ok_and(|answer| answer.is_ok_and(|answer| answer.value.is_ok()))),
             1 => assert!(ended.is_ok_and(|answer| answer.is_ok_and(|answer| answer.value.is_err()))),
@@ -71,7 +71,7 @@ pub(crate) fn a6_of_1_000_leaders_in_company_none_leaves_anything_behind_however
                     let key = census.thing(number);
                     let work = work_that_ends_somehow(&group, &census, number);
                     // Only what is left is the subject: who led and who followed is up to the scheduler.
-                    let _ = catch_unwind(AssertUnwindSafe(|| group.call(&key, Options::none(), work)));
+                    let _ = catch_unwind(AssertUnwindSafe(|| group.call(key, Options::none(), work)));
                 }
             })
         })
@@ -151,7 +151,7 @@ pub(crate) fn b1_a_follower_that_leaves_changes_nothing_but_the_count_of_waiters
 /// B4. Whoever is told to take over may be about to leave: then the message must go on to the one that stays.
 pub(crate) fn b4_a_follower_that_is_told_to_take_over_and_leaves_passes_it_on<W: Way>() {
     let group = group::<W, u32, u32>();
-    for round in 0..50 {
+    for round in 0..u64::from(W::rounds(50)) {
         let leader = group.leader(1, || blow(Blown));
         let staying = group.follower(1, || 1);
         let limit = Duration::from_micros(500 + 100 * (round % 10));

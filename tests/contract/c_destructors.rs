@@ -1,10 +1,12 @@
 //! C7, C8 and rule 7: the group is called from destructors, and from whatever else of the user's it runs.
 
-use crate::support::callers::{Blown, CALLER, Callers, blow};
+use crate::support::acting::acts_for;
+use crate::support::callers::{Blown, CALLER, Callers, LEADER, blow};
 use crate::support::gate::Gate;
 use crate::support::limits::{until, within_limit};
 use crate::support::things::{Hook, Hooked, Sites};
 use crate::support::way::{Answer, AnyGroup, Options, Setup, Way, group, group_with};
+use crate::support::work::IntoWork;
 use core::cell::RefCell;
 use core::panic::AssertUnwindSafe;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -35,14 +37,14 @@ impl<F: FnOnce()> Drop for OnDrop<F> {
 /// Starts a thread that makes a call from a destructor while it panics. Sends what the call came to.
 fn call_while_panicking<G: AnyGroup<u32, u32>>(
     group: &G,
-    work: impl FnOnce() -> u32 + Send + 'static,
+    work: impl IntoWork<u32>,
 ) -> (thread::JoinHandle<()>, mpsc::Receiver<Result<Answer<u32>, CallError>>) {
     let (result, results) = mpsc::channel();
     let group = group.clone();
     let thread = thread::Builder::new().name(CALLER.to_owned()).spawn(move || {
         let _call = OnDrop::new(|| {
             assert!(thread::panicking());
-            let _ = result.send(group.call(&1, Options::none(), work));
+            let _ = result.send(group.call(1, Options::none(), work));
         });
         blow(Blown)
     });
@@ -90,7 +92,7 @@ pub(crate) fn c7_a_call_from_a_thread_locals_destructor_leads_and_follows<W: Way
         let group = group.clone();
         let thread = thread::spawn(move || {
             let call = OnDrop::new(Box::new(move || {
-                let _ = result.send(group.call(&1, Options::none(), || 2));
+                let _ = result.send(group.call(1, Options::none(), || 2));
             }) as Box<dyn FnOnce()>);
             AT_EXIT.set(Some(call));
         });
@@ -143,15 +145,15 @@ pub(crate) fn c8_destructors_of_keys_values_and_closures_may_call_the_same_key_a
     hook.set({
         let (group, seen, ended, plain) = (group.clone(), seen.clone(), Arc::clone(&ended), Hook::new());
         move |site| {
-            // The test's own thread, which has no name, is not to wait for the leader that it has yet to release.
-            let own = thread::current().name().is_none() && !ended.load(Ordering::Relaxed);
+            // The test itself is not to wait for the leader that it has yet to release.
+            let own = !acts_for(LEADER) && !acts_for(CALLER) && !ended.load(Ordering::Relaxed);
             if own || !site.starts_with("drop") {
                 return;
             }
             seen.add(site);
             for number in [1, 2] {
                 let value = plain.thing(VALUE, number);
-                let called = group.call(&plain.thing(KEY, number), Options::none(), move || value);
+                let called = group.call(plain.thing(KEY, number), Options::none(), move || value);
                 assert_eq!(called.map(|answer| answer.value.number), Ok(number), "{site}");
             }
         }

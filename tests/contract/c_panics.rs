@@ -1,5 +1,6 @@
 //! C: panics, in works and in what keys and values do.
 
+use crate::support::acting::acts_for;
 use crate::support::callers::{Blown, CALLER, Callers, Runs, blow, error_of};
 use crate::support::limits::until;
 use crate::support::things::{Mood, Moody};
@@ -9,7 +10,6 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use oneflight::{CallError, Role};
 use std::panic::catch_unwind;
 use std::sync::Arc;
-use std::thread;
 
 /// A payload of a type that nobody else knows.
 #[derive(Debug, PartialEq)]
@@ -169,7 +169,7 @@ struct Fragile {
 
 impl Clone for Fragile {
     fn clone(&self) -> Self {
-        if thread::current().name() == Some(CALLER) && self.clones.fetch_add(1, Ordering::Relaxed) == 0 {
+        if acts_for(CALLER) && self.clones.fetch_add(1, Ordering::Relaxed) == 0 {
             blow(Blown);
         }
         Self { number: self.number, clones: Arc::clone(&self.clones) }
@@ -204,7 +204,7 @@ pub(crate) fn c6_a_panic_in_hash_or_eq_is_that_calls_alone_and_flights_in_progre
     let followers = [1, 2].map(|number| group.follower(calm(number), || 0));
     for mood in [Mood::Hash, Mood::Eq] {
         let moody = Moody::new(1, mood);
-        let called = catch_unwind(AssertUnwindSafe(|| group.call(&moody, Options::none(), || 3)));
+        let called = catch_unwind(AssertUnwindSafe(|| group.call(Moody::new(1, mood), Options::none(), || 3)));
         assert!(called.is_err_and(|payload| payload.is::<Blown>()), "{mood:?}");
         let asked = [
             catch_unwind(AssertUnwindSafe(|| group.waiters(&moody))).is_err(),
@@ -227,7 +227,7 @@ pub(crate) fn c6_a_panic_in_hash_or_eq_is_that_calls_alone_and_flights_in_progre
 pub(crate) fn c6_a_key_in_flight_whose_eq_panics_still_lands_and_goes<W: Way>() {
     let group = group_with::<W, Moody, u32>(Setup::one_shard());
     let leader = group.leader(Moody::new(1, Mood::Eq), || 1);
-    let other = catch_unwind(AssertUnwindSafe(|| group.call(&Moody::new(1, Mood::Calm), Options::none(), || 2)));
+    let other = catch_unwind(AssertUnwindSafe(|| group.call(Moody::new(1, Mood::Calm), Options::none(), || 2)));
     assert!(other.is_err());
     assert_eq!(error_of(&other), None);
     assert_eq!(leader.value(), 1, "a flight is ended by its identity: `Eq` is not asked again");

@@ -4,6 +4,7 @@ use crate::support::callers::{Blown, Caller, Callers, Leader, Runs, blow, error_
 use crate::support::gate::Gate;
 use crate::support::limits::until;
 use crate::support::way::{AnyGroup, Options, Way, group};
+use crate::support::work::here;
 use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 use std::sync::{Arc, Barrier};
@@ -129,19 +130,20 @@ pub(crate) fn d2_a_work_that_forgot_its_own_key_may_call_it<W: Way>() {
     let runs = Runs::new();
     let called = group.caller(1, {
         let (group, runs) = (group.clone(), runs.clone());
-        move || {
+        here(move || {
             runs.add();
             assert!(group.forget(&1));
-            let fresh = group.call(&1, Options::none(), {
+            let fresh = {
                 let (group, runs) = (group.clone(), runs.clone());
-                move || {
-                    let again = catch_unwind(AssertUnwindSafe(|| group.call(&1, Options::none(), || 0)));
+                here(move || {
+                    let again = catch_unwind(AssertUnwindSafe(|| group.call(1, Options::none(), || 0)));
                     assert!(error_of(&again).is_some(), "the fresh flight's own work is another matter");
                     runs.returning(1)()
-                }
-            });
+                })
+            };
+            let fresh = group.call(1, Options::none(), fresh);
             fresh.expect("it leads a flight of its own").value + 1
-        }
+        })
     });
     assert_eq!(called.value(), 2);
     assert_eq!(runs.get(), 2);
@@ -176,7 +178,7 @@ pub(crate) fn d_forget_answers_whether_there_was_a_flight_and_forget_unshared_wh
 
 /// D3. Never: "nobody shares it" was answered and a follower is inside.
 pub(crate) fn d3_forget_unshared_racing_a_join_never_leaves_a_follower_in_what_nobody_shares<W: Way>() {
-    const ROUNDS: u32 = 250;
+    let rounds = W::rounds(250);
     let group = group::<W, u32, u32>();
     let start = Arc::new(Barrier::new(2));
     let end = Arc::new(Barrier::new(2));
@@ -184,9 +186,9 @@ pub(crate) fn d3_forget_unshared_racing_a_join_never_leaves_a_follower_in_what_n
         let (group, start, end) = (group.clone(), Arc::clone(&start), Arc::clone(&end));
         move || {
             let mut values = Vec::new();
-            for _ in 0..ROUNDS {
+            for _ in 0..rounds {
                 start.wait();
-                let answer = group.call(&1, Options::none(), || 2).expect("nothing refuses it");
+                let answer = group.call(1, Options::none(), || 2).expect("nothing refuses it");
                 values.push(answer.value);
                 end.wait();
             }
@@ -194,7 +196,7 @@ pub(crate) fn d3_forget_unshared_racing_a_join_never_leaves_a_follower_in_what_n
         }
     });
     let mut expected = Vec::new();
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let leader = group.leader(1, || 1);
         start.wait();
         // Shifts the moments against each other, from well before the join to well after it.

@@ -19,7 +19,7 @@ fn link<G: AnyGroup<u32, Inner>>(group: &G, all_lead: &Arc<Barrier>, own: u32, n
     let (inner, all_lead) = (group.clone(), Arc::clone(all_lead));
     group.caller(own, move || {
         all_lead.wait();
-        let called = catch_unwind(AssertUnwindSafe(|| inner.call(&next, Options::none(), || Ok(0))));
+        let called = catch_unwind(AssertUnwindSafe(|| inner.call(next, Options::none(), || Ok(0))));
         match error_of(&called) {
             Some(error) => Err(error),
             None => Ok(own),
@@ -78,13 +78,13 @@ pub(crate) fn e2_a_refused_call_leaves_no_waiter_behind<W: Way>() {
     let group = group::<W, u32, Inner>();
     let first = group.leader(1, {
         let group = group.clone();
-        move || group.call(&2, Options::none(), || Ok(0)).map_or_else(Err, |answer| answer.value)
+        move || group.call(2, Options::none(), || Ok(0)).map_or_else(Err, |answer| answer.value)
     });
     let second = group.caller(2, {
         let group = group.clone();
         move || {
             until("the first one waits", || group.waiters(&2) == 1);
-            let called = catch_unwind(AssertUnwindSafe(|| group.call(&1, Options::none(), || Ok(0))));
+            let called = catch_unwind(AssertUnwindSafe(|| group.call(1, Options::none(), || Ok(0))));
             assert_eq!(error_of(&called), Some(CallError::WouldDeadlock));
             assert_eq!(group.waiters(&1), 0);
             Ok(2)
@@ -104,13 +104,13 @@ pub(crate) fn e2_a_circle_that_a_take_over_makes_possible_is_refused_too<W: Way>
         let first = group.leader(2, || blow(Blown));
         let waits = group.caller(1, {
             let group = group.clone();
-            move || group.call(&2, Options::none(), || Ok(1)).map_or_else(Err, |answer| answer.value)
+            move || group.call(2, Options::none(), || Ok(1)).map_or_else(Err, |answer| answer.value)
         });
         until("the leader of 1 waits for 2", || group.waiters(&2) == 1);
         let heir = group.follower(2, {
             let group = group.clone();
             move || {
-                let called = catch_unwind(AssertUnwindSafe(|| group.call(&1, Options::none(), || Ok(0))));
+                let called = catch_unwind(AssertUnwindSafe(|| group.call(1, Options::none(), || Ok(0))));
                 error_of(&called).map_or(Ok(2), Err)
             }
         });

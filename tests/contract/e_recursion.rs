@@ -5,6 +5,7 @@ use crate::support::gate::Gate;
 use crate::support::limits::{until, within_limit};
 use crate::support::things::Colliding;
 use crate::support::way::{AnyGroup, Key, Options, Value, Way, group};
+use crate::support::work::here;
 use core::fmt::Debug;
 use core::panic::AssertUnwindSafe;
 use core::time::Duration;
@@ -16,7 +17,7 @@ use std::thread;
 
 /// Why a call on this thread is refused.
 #[track_caller]
-fn refusal<K: Key, V: Value + Debug>(group: &impl AnyGroup<K, V>, key: &K, unused: V) -> CallError {
+fn refusal<K: Key, V: Value + Debug>(group: &impl AnyGroup<K, V>, key: K, unused: V) -> CallError {
     let called = catch_unwind(AssertUnwindSafe(|| group.call(key, Options::none(), move || unused)));
     error_of(&called).unwrap_or_else(|| panic!("it was not refused: {called:?}"))
 }
@@ -27,11 +28,11 @@ pub(crate) fn e1_a_call_of_its_own_key_inside_the_work_is_refused_at_once<W: Way
     let runs = Runs::new();
     let work = |value| {
         let (group, runs) = (group.clone(), runs.clone());
-        move || {
+        here(move || {
             runs.add();
-            assert_eq!(refusal(&group, &1, 0), CallError::Reentrant);
+            assert_eq!(refusal(&group, 1, 0), CallError::Reentrant);
             value
-        }
+        })
     };
     assert_eq!(group.caller(1, work(1)).value(), 1, "the work goes on with the error");
     // The same with followers inside.
@@ -48,7 +49,7 @@ pub(crate) fn e1_where_there_is_no_result_the_refusal_is_a_panic_of_the_work<W: 
     let group = group::<W, u32, u32>();
     let leader = group.leader(1, {
         let group = group.clone();
-        move || group.call(&1, Options::none(), || 0).map_or(0, |answer| answer.value)
+        here(move || group.call(1, Options::none(), || 0).map_or(0, |answer| answer.value))
     });
     let follower = group.follower(1, || 2);
     let told = leader.panic::<String>();
@@ -62,7 +63,7 @@ pub(crate) fn e1_a_call_of_its_own_key_inside_share_if_is_refused<W: Way>() {
     let group = group::<W, u32, u32>();
     let share_if = {
         let group = group.clone();
-        move |_: &u32| refusal(&group, &1, 0) == CallError::Reentrant
+        move |_: &u32| refusal(&group, 1, 0) == CallError::Reentrant
     };
     let leader = group.leader_with(1, Options::share_if(share_if), || 1);
     let follower = group.follower(1, || 2);
@@ -75,10 +76,10 @@ pub(crate) fn e1_a_call_of_its_own_key_is_refused_however_many_other_keys_lie_be
     let group = group::<W, u32, u32>();
     fn nest<G: AnyGroup<u32, u32>>(group: &G, key: u32) -> u32 {
         if key == 5 {
-            return (0..5).filter(|key| refusal(group, key, 0) == CallError::Reentrant).count() as u32;
+            return (0..5).filter(|key| refusal(group, *key, 0) == CallError::Reentrant).count() as u32;
         }
         let inner = group.clone();
-        let answer = group.call(&key, Options::none(), move || nest(&inner, key + 1));
+        let answer = group.call(key, Options::none(), here(move || nest(&inner, key + 1)));
         answer.expect("another key").value
     }
     assert_eq!(nest(&group, 0), 5);
@@ -89,15 +90,21 @@ pub(crate) fn e1_a_call_of_its_own_key_is_refused_however_many_other_keys_lie_be
 pub(crate) fn e1_a_call_from_another_thread_during_the_work_just_waits<W: Way>() {
     let group = group::<W, u32, u32>();
     let follower = Arc::new(Mutex::new(None));
-    let leader = group.caller(1, {
+    let start_follower = {
         let (group, follower) = (group.clone(), Arc::clone(&follower));
         move || {
             let waiting = group.follower(1, || 2);
-            assert_eq!(refusal(&group, &1, 0), CallError::Reentrant);
             *follower.lock().unwrap_or_else(PoisonError::into_inner) = Some(waiting);
+        }
+    };
+    let call_again = {
+        let group = group.clone();
+        move || {
+            assert_eq!(refusal(&group, 1, 0), CallError::Reentrant);
             1
         }
-    });
+    };
+    let leader = group.caller(1, here(call_again).after(start_follower));
     assert_eq!(leader.value(), 1);
     let follower = follower.lock().unwrap_or_else(PoisonError::into_inner).take();
     assert_eq!(follower.expect("the work started it").value(), 1);
@@ -115,22 +122,28 @@ pub(crate) fn e1_a_caller_that_took_over_is_refused_and_the_one_that_panicked_ju
                 joined.wait();
                 blow(Blown)
             };
-            let panicked = catch_unwind(AssertUnwindSafe(|| group.call(&1, Options::none(), work)));
+            let panicked = catch_unwind(AssertUnwindSafe(|| group.call(1, Options::none(), work)));
             assert!(panicked.is_err_and(|payload| payload.is::<Blown>()));
             taken_over.wait();
-            group.call(&1, Options::none(), || 3)
+            group.call(1, Options::none(), || 3)
         }
     });
     begun.wait();
-    let heir = group.follower(1, {
-        let (group, taken_over, end) = (group.clone(), taken_over.clone(), end.clone());
+    let await_end = {
+        let (taken_over, end) = (taken_over.clone(), end.clone());
         move || {
-            assert_eq!(refusal(&group, &1, 0), CallError::Reentrant);
             taken_over.open();
             end.wait();
+        }
+    };
+    let call_again = {
+        let group = group.clone();
+        move || {
+            assert_eq!(refusal(&group, 1, 0), CallError::Reentrant);
             2
         }
-    });
+    };
+    let heir = group.follower(1, here(call_again).after(await_end));
     joined.open();
     taken_over.wait();
     until("the first caller waits", || group.waiters(&1) == 1);
@@ -174,15 +187,16 @@ pub(crate) fn e1_a_thread_that_runs_other_jobs_while_it_leads_is_refused_its_own
                 }
                 key
             };
-            let called = catch_unwind(AssertUnwindSafe(|| group.call(&key, Options::none(), work)));
+            let called = catch_unwind(AssertUnwindSafe(|| group.call(key, Options::none(), here(work))));
             let result = (key, error_of(&called));
             results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
         });
     }
-    let answer = group.call(&1, Options::none(), move || {
+    let help = move || {
         pool.help();
         1
-    });
+    };
+    let answer = group.call(1, Options::none(), here(help));
     assert_eq!(answer.map(|answer| answer.value), Ok(1));
     let results = results.lock().unwrap_or_else(PoisonError::into_inner);
     let refused = Some(CallError::Reentrant);
@@ -219,7 +233,7 @@ fn nested<K: Key, G: AnyGroup<K, u32>>(group: &G, depth: u32, key: fn(u32) -> K)
         return 0;
     }
     let inner = group.clone();
-    let answer = group.call(&key(depth), Options::none(), move || nested(&inner, depth - 1, key) + 1);
+    let answer = group.call(key(depth), Options::none(), move || nested(&inner, depth - 1, key) + 1);
     let answer = answer.expect("another key at each step");
     assert!(answer.may_be(Role::Led));
     answer.value

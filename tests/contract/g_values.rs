@@ -1,19 +1,20 @@
 //! G: what becomes of the value. (G2 is in `compile_fail.rs`, G3 in `allocations.rs`.)
 
+use crate::support::acting::acts_for;
 use crate::support::callers::{Blown, CALLER, Callers, Runs, blow};
-use crate::support::gate::Gate;
-use crate::support::things::Census;
+use crate::support::things::{Census, Hook, Hooked, Sites};
 use crate::support::way::{AnyGroup, Options, Setup, Way, group, group_with};
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use oneflight::{CallError, Role};
-use std::thread;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// G1.
 pub(crate) fn g1_a_lone_callers_value_is_moved_out<W: Way>() {
     let census = Census::new();
     let group = group::<W, u32, _>();
     let thing = census.thing(1);
-    let answer = group.call(&1, Options::none(), move || thing).expect("nothing refuses it");
+    let answer = group.call(1, Options::none(), move || thing).expect("nothing refuses it");
     assert_eq!(census.clones(), 0);
     assert!(answer.shared.is_none_or(|shared| !shared));
     drop(answer);
@@ -95,43 +96,34 @@ pub(crate) fn a_groups_share_if_decides_for_every_way_to_call<W: Way>() {
     assert_eq!(group.caller(1, || 2).value(), 2, "a lone caller's value has nobody to be shared with");
 }
 
-/// A value whose clones in followers' threads wait: somebody has it, and has not got it yet.
-#[derive(Debug)]
-struct Slow {
-    number: u32,
-    collecting: Gate,
-    collect: Gate,
-}
-
-impl Clone for Slow {
-    fn clone(&self) -> Self {
-        if thread::current().name() == Some(CALLER) {
-            self.collecting.open();
-            self.collect.wait();
-        }
-        Self { number: self.number, collecting: self.collecting.clone(), collect: self.collect.clone() }
-    }
-}
-
-/// H2: a flight takes no newcomer from the moment of its landing, not from the moment when all have their value.
+/// H2: a flight takes no newcomer from the moment of its landing, not from the moment when all have their value. The call
+/// comes while a follower clones the value: somebody has it, and has not got it yet.
 pub(crate) fn h2_a_call_after_the_landing_runs_its_own_work_though_followers_still_collect<W: Way>() {
-    type Results = Result<u32, Slow>;
-    let (collecting, collect) = (Gate::new(), Gate::new());
-    let error = Slow { number: 1, collecting: collecting.clone(), collect: collect.clone() };
+    const ERROR: Sites = ["clone of an error", "drop of an error"];
+    type Results = Result<u32, Hooked>;
     let group = group::<W, u32, Results>();
-    let runs = Runs::new();
-    let leader = group.leader(1, runs.returning(Err(error)));
+    let (runs, hook) = (Runs::new(), Hook::new());
+    let (begun, late) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
+    hook.set({
+        let (group, runs, begun, late) = (group.clone(), runs.clone(), begun, Arc::clone(&late));
+        move |site| {
+            if site == ERROR[0] && acts_for(CALLER) && !begun.swap(true, Ordering::Relaxed) {
+                assert_eq!(group.in_flight(), 0);
+                let answer = group.call(1, Options::none(), runs.returning(Ok(2)));
+                *late.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+            }
+        }
+    });
+    let leader = group.leader(1, runs.returning(Err(hook.thing(ERROR, 1))));
     let followers = group.followers(2, 1, |_| runs.returning(Ok(0)));
-    assert!(leader.value().is_err_and(|error| error.number == 1));
-    collecting.wait();
-    assert_eq!(group.in_flight(), 0);
-    let late = group.call(&1, Options::none(), runs.returning(Ok(2))).expect("nothing refuses it");
-    assert!(late.value.is_ok_and(|value| value == 2));
+    let values: Vec<_> = [leader.release()].into_iter().chain(followers).map(|caller| caller.value()).collect();
+    assert!(values.into_iter().all(|value| value.is_err_and(|error| error.number == 1)));
+    // Of two followers one at most gets the value without a clone.
+    let late = late.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let late = late.expect("a follower cloned the value").expect("nothing refuses it");
+    assert_eq!(late.value, Ok(2));
     assert_eq!(runs.get(), 2);
-    collect.open();
-    for follower in followers {
-        assert!(follower.value().is_err_and(|error| error.number == 1));
-    }
+    assert_eq!(group.in_flight(), 0);
 }
 
 /// H1, sharing: errors are values.

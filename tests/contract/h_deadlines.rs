@@ -74,12 +74,12 @@ pub(crate) fn h4_a_time_limit_ends_its_callers_wait_and_disturbs_nobody_else<W: 
     let leader = group.leader(1, runs.returning(1));
     let patient = group.follower(1, runs.returning(2));
     let begun = Instant::now();
-    let called = group.call(&1, Options::wait_timeout(LIMIT), runs.returning(3));
+    let called = group.call(1, Options::wait_timeout(LIMIT), runs.returning(3));
     let waited = begun.elapsed();
     assert_eq!(called, Err(CallError::TimedOut));
     assert!((LIMIT..GENEROUS).contains(&waited), "{waited:?}");
     assert_eq!(group.waiters(&1), 1);
-    assert_eq!(group.stats().timeouts, 1);
+    assert!(group.timeouts().is_none_or(|timeouts| timeouts == 1));
     assert_eq!(leader.value(), 1);
     assert_eq!(patient.value(), 1);
     assert_eq!(runs.get(), 1);
@@ -96,7 +96,7 @@ pub(crate) fn h4_a_leaders_own_limit_does_not_interrupt_its_work<W: Way>() {
     };
     let group = group::<W, u32, u32>();
     for limit in [Duration::ZERO, LIMIT] {
-        let answer = group.call(&1, Options::wait_timeout(limit), long).expect("nobody had to be waited for");
+        let answer = group.call(1, Options::wait_timeout(limit), long).expect("nobody had to be waited for");
         assert!(answer.may_be(Role::Led));
     }
     assert_eq!(group.in_flight(), 0);
@@ -130,11 +130,11 @@ pub(crate) fn h4_a_caller_that_takes_over_is_not_interrupted_by_its_limit<W: Way
 pub(crate) fn h6_with_a_limit_of_zero_a_call_leads_or_returns_at_once<W: Way>() {
     let group = group::<W, u32, u32>();
     let runs = Runs::new();
-    let answer = group.call(&1, Options::wait_timeout(Duration::ZERO), runs.returning(1));
+    let answer = group.call(1, Options::wait_timeout(Duration::ZERO), runs.returning(1));
     assert_eq!(answer.map(|answer| answer.value), Ok(1));
     let leader = group.leader(1, runs.returning(2));
     for _ in 0..100 {
-        let called = group.call(&1, Options::wait_timeout(Duration::ZERO), runs.returning(3));
+        let called = group.call(1, Options::wait_timeout(Duration::ZERO), runs.returning(3));
         assert_eq!(called, Err(CallError::TimedOut));
     }
     assert_eq!(group.waiters(&1), 0);
@@ -151,7 +151,7 @@ pub(crate) fn h6_a_limit_too_long_for_the_clock_is_none<W: Way>() {
         let follower = group.follower_with(1, Options::wait_timeout(limit), || 2);
         assert_eq!(leader.value(), 1);
         assert_eq!(follower.value(), 1);
-        let alone = group.call(&1, Options::wait_timeout(limit), || 3);
+        let alone = group.call(1, Options::wait_timeout(limit), || 3);
         assert_eq!(alone.map(|answer| answer.value), Ok(3));
     }
     assert_eq!(group.in_flight(), 0);

@@ -30,7 +30,7 @@ pub(crate) fn a_follower_that_fails_on_abandon_gets_the_value_if_there_is_one<W:
     let answer = failing.answer();
     assert_eq!((answer.value, answer.role), (1, Some(Role::Followed)));
     // Alone, it leads, and there is nobody to be left by.
-    let alone = group.call(&1, Options::on_abandon(OnAbandon::Fail), || 2);
+    let alone = group.call(1, Options::on_abandon(OnAbandon::Fail), || 2);
     assert_eq!(alone.map(|answer| answer.value), Ok(2));
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn the_value_of_the_last_allowed_attempt_is_shared_whatever_share_if_
 /// `share_if`: with nobody to share with there is nothing to ask.
 pub(crate) fn share_if_is_not_asked_about_a_lone_callers_value<W: Way>() {
     let group = group::<W, u32, u32>();
-    let answer = group.call(&1, Options::share_if(|_| panic!("there is nobody to share with")), || 1);
+    let answer = group.call(1, Options::share_if(|_| panic!("there is nobody to share with")), || 1);
     assert_eq!(answer.map(|answer| (answer.value, answer.shared)), Ok((1, Some(false))));
 }
 

@@ -148,7 +148,7 @@ pub(crate) fn waiters_are_counted_while_they_wait<W: Way>() {
         assert_eq!(group.waiters(&1), count);
     }
     assert_eq!(group.waiters(&2), 0);
-    let late = group.call(&2, Options::none(), || 3);
+    let late = group.call(2, Options::none(), || 3);
     assert_eq!(late.map(|answer| answer.value), Ok(3));
     assert_eq!(leader.value(), 1);
     assert_eq!(group.waiters(&1), 0);

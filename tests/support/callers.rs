@@ -3,6 +3,7 @@
 use super::gate::Gate;
 use super::limits::until;
 use super::way::{Answer, AnyGroup, Key, Options, Value};
+use super::work::{IntoWork, Work};
 use core::any::Any;
 use core::fmt::Debug;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -30,41 +31,40 @@ pub(crate) const LEADER: &str = "leader";
 /// Groups whose callers are threads.
 pub(crate) trait Callers<K: Key, V: Value>: AnyGroup<K, V> {
     /// Calls in a new thread.
-    fn caller_with(&self, key: K, options: Options<V>, work: impl FnOnce() -> V + Send + 'static) -> Caller<V> {
-        named_caller(CALLER, self.clone(), key, options, work)
+    fn caller_with(&self, key: K, options: Options<V>, work: impl IntoWork<V>) -> Caller<V> {
+        named_caller(CALLER, self.clone(), key, options, work.into_work())
     }
 
     /// Calls in a new thread, without options.
-    fn caller(&self, key: K, work: impl FnOnce() -> V + Send + 'static) -> Caller<V> {
+    fn caller(&self, key: K, work: impl IntoWork<V>) -> Caller<V> {
         self.caller_with(key, Options::none(), work)
     }
 
     /// Begins a flight in a new thread: returns when its work is on. `end` is how it ends, once it is told to.
     #[track_caller]
-    fn leader_with(&self, key: K, options: Options<V>, end: impl FnOnce() -> V + Send + 'static) -> Leader<V> {
+    fn leader_with(&self, key: K, options: Options<V>, end: impl IntoWork<V>) -> Leader<V> {
         let (begun, told) = (Gate::new(), Gate::new());
-        let work = {
+        let wait = {
             let (begun, told) = (begun.clone(), told.clone());
             move || {
                 begun.open();
                 told.wait();
-                end()
             }
         };
-        let caller = named_caller(LEADER, self.clone(), key, options, work);
+        let caller = named_caller(LEADER, self.clone(), key, options, end.into_work().after(wait));
         begun.wait();
         Leader { caller, end: told }
     }
 
     /// Begins a flight without options.
     #[track_caller]
-    fn leader(&self, key: K, end: impl FnOnce() -> V + Send + 'static) -> Leader<V> {
+    fn leader(&self, key: K, end: impl IntoWork<V>) -> Leader<V> {
         self.leader_with(key, Options::none(), end)
     }
 
     /// Joins the flight of `key` that is on, in a new thread: returns when the caller waits.
     #[track_caller]
-    fn follower_with(&self, key: K, options: Options<V>, work: impl FnOnce() -> V + Send + 'static) -> Caller<V> {
+    fn follower_with(&self, key: K, options: Options<V>, work: impl IntoWork<V>) -> Caller<V> {
         let before = self.waiters(&key);
         let caller = self.caller_with(key.clone(), options, work);
         until("the follower waits", || self.waiters(&key) > before);
@@ -73,7 +73,7 @@ pub(crate) trait Callers<K: Key, V: Value>: AnyGroup<K, V> {
 
     /// Joins the flight of `key` without options.
     #[track_caller]
-    fn follower(&self, key: K, work: impl FnOnce() -> V + Send + 'static) -> Caller<V> {
+    fn follower(&self, key: K, work: impl IntoWork<V>) -> Caller<V> {
         self.follower_with(key, Options::none(), work)
     }
 
@@ -82,7 +82,7 @@ pub(crate) trait Callers<K: Key, V: Value>: AnyGroup<K, V> {
     #[track_caller]
     fn followers<F>(&self, count: usize, key: K, work: impl FnMut(usize) -> F) -> Vec<Caller<V>>
     where
-        F: FnOnce() -> V + Send + 'static,
+        F: IntoWork<V>,
     {
         let before = self.waiters(&key);
         let callers = (0..count).map(work).map(|work| self.caller(key.clone(), work)).collect();
@@ -98,11 +98,11 @@ fn named_caller<K: Key, V: Value>(
     group: impl AnyGroup<K, V>,
     key: K,
     options: Options<V>,
-    work: impl FnOnce() -> V + Send + 'static,
+    work: Work<V>,
 ) -> Caller<V> {
     // Far less than the default, for the tests with hundreds of threads.
     let builder = thread::Builder::new().name(name.to_owned()).stack_size(256 * 1024);
-    Caller(builder.spawn(move || group.call(&key, options, work)).expect("a thread can be started"))
+    Caller(builder.spawn(move || group.call_for(key, options, work)).expect("a thread can be started"))
 }
 
 impl<V: Debug> Caller<V> {

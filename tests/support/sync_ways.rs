@@ -1,10 +1,11 @@
 //! The entry points of `SyncGroup`.
 
-use super::way::{Answer, AnyGroup, Key, Options, Setup, Value, Way};
+use super::way::{Answer, AnyGroup, Key, Options, Setup, Value, Way, set_up};
+use super::work::Work;
 use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
-use oneflight::{Call, CallError, Equivalent, FlightInfo, Stats, SyncGroup, SyncGroupBuilder};
+use oneflight::{Call, CallError, Equivalent, FlightInfo, Stats, SyncGroup};
 use std::sync::Arc;
 
 /// By `do_call`: refusals are panics.
@@ -23,39 +24,31 @@ pub(crate) struct TryLead;
 const NEVER_REACHED: Duration = Duration::from_secs(3_600);
 
 fn build<K, V: Value>(setup: Setup<V>) -> SyncGroup<K, V> {
-    let Setup { share_if, .. } = &setup;
-    match share_if.clone() {
-        None => common(SyncGroup::builder(), &setup).build(),
-        Some(share_if) => common(SyncGroup::builder(), &setup).share_if(move |value| share_if(value)).build(),
+    let builder = set_up!(&setup, SyncGroup::builder());
+    match setup.share_if {
+        None => builder.build(),
+        Some(share_if) => builder.share_if(move |value| share_if(value)).build(),
     }
 }
 
-/// The settings that do not depend on what the values are.
-fn common<K, V, T>(mut builder: SyncGroupBuilder<K, V>, setup: &Setup<T>) -> SyncGroupBuilder<K, V> {
-    let Setup { shards, max_flight_age, max_attempts, on_abandon, share_if: _ } = setup;
-    if let Some(shards) = shards {
-        builder = builder.shards(*shards);
+fn build_of_results<K, V: Value>(setup: Setup<V>) -> SyncGroup<K, Result<V, Arc<Infallible>>> {
+    let builder = set_up!(&setup, SyncGroup::builder());
+    match setup.share_if {
+        None => builder.build(),
+        Some(share_if) => {
+            builder.share_if(move |value: &Result<V, _>| value.as_ref().is_ok_and(|value| share_if(value))).build()
+        }
     }
-    if let Some(age) = max_flight_age {
-        builder = builder.max_flight_age(*age);
-    }
-    if let Some(max) = max_attempts {
-        builder = builder.max_attempts(*max);
-    }
-    if let Some(on_abandon) = on_abandon {
-        builder = builder.on_abandon(*on_abandon);
-    }
-    builder
 }
 
 /// Sets the options that were asked for, and runs.
 fn run<K, V, S, Q, M, P>(
     mut call: Call<'_, SyncGroup<K, V, S>, V, Q, M, P>,
     options: Options<V>,
-    work: impl FnOnce() -> V,
+    work: Work<V>,
 ) -> Result<Answer<V>, CallError>
 where
-    V: Clone,
+    V: Value,
     S: BuildHasher,
     Q: Hash + Equivalent<K> + ?Sized,
     M: FnOnce() -> K,
@@ -72,8 +65,8 @@ where
         call = call.on_abandon(on_abandon);
     }
     let outcome = match share_if {
-        Some(share_if) => call.share_if(share_if).run(work),
-        None => call.run(work),
+        Some(share_if) => call.share_if(share_if).run(|| work.run()),
+        None => call.run(|| work.run()),
     };
     outcome.map(Answer::from)
 }
@@ -98,13 +91,8 @@ macro_rules! way {
                 Self(Arc::new($build(setup)))
             }
 
-            fn call(
-                &self,
-                $key: &K,
-                $options: Options<V>,
-                $work: impl FnOnce() -> V + Send + 'static,
-            ) -> Result<Answer<V>, CallError> {
-                let $this = &*self.0;
+            fn call_for(&self, key: K, $options: Options<V>, $work: Work<V>) -> Result<Answer<V>, CallError> {
+                let ($this, $key) = (&*self.0, &key);
                 $call
             }
 
@@ -126,13 +114,16 @@ macro_rules! way {
             fn stats(&self) -> Stats {
                 self.0.stats()
             }
+            fn timeouts(&self) -> Option<u64> {
+                Some(self.0.stats().timeouts)
+            }
         }
     };
 }
 
 way!(DoCall: DoCallGroup of SyncGroup<K, V>, build build, call |group, key, options, work| {
     options.assert_none();
-    Ok(Answer::bare(group.do_call(key, work)))
+    Ok(Answer::bare(group.do_call(key, || work.run())))
 });
 
 way!(CallRun: CallRunGroup of SyncGroup<K, V>, build build, call |group, key, options, work| {
@@ -146,12 +137,12 @@ way!(CallWithRun: CallWithRunGroup of SyncGroup<K, V>, build build, call |group,
 way!(DoCallWaitTimeout: DoCallWaitTimeoutGroup of SyncGroup<K, V>, build build, call |group, key, options, work| {
     let timeout = options.wait_timeout.unwrap_or(NEVER_REACHED);
     Options { wait_timeout: None, ..options }.assert_none();
-    group.do_call_wait_timeout(key, timeout, work).map(Answer::bare)
+    group.do_call_wait_timeout(key, timeout, || work.run()).map(Answer::bare)
 });
 
 way!(TryDoCall: TryDoCallGroup of SyncGroup<K, Result<V, Arc<Infallible>>>, build build_of_results, call |group, key, options, work| {
     options.assert_none();
-    match group.try_do_call(key, || Ok(work())) {
+    match group.try_do_call(key, || Ok(work.run())) {
         Ok(value) => Ok(Answer::bare(value)),
         Err(error) => match *error {},
     }
@@ -161,19 +152,9 @@ way!(TryLead: TryLeadGroup of SyncGroup<K, V>, build build, call |group, key, op
     match group.try_lead(key) {
         // A panic in the work drops the guard while unwinding.
         Some(lead) => {
-            let value = work();
+            let value = work.run();
             Ok(lead.land(value).into())
         }
         None => run(group.call(key), options, work),
     }
 });
-
-fn build_of_results<K, V: Value>(setup: Setup<V>) -> SyncGroup<K, Result<V, Arc<Infallible>>> {
-    let share_if = setup.share_if.clone();
-    match share_if {
-        None => common(SyncGroup::builder(), &setup).build(),
-        Some(share_if) => common(SyncGroup::builder(), &setup)
-            .share_if(move |value: &Result<V, _>| value.as_ref().is_ok_and(|value| share_if(value)))
-            .build(),
-    }
-}

@@ -3,6 +3,7 @@
 //! A [`Way`] is one entry point. The same case runs through all of them, so an implementor hides what makes it different:
 //! that errors are panics, that a value is wrapped, that a future is driven to its end.
 
+use super::work::{IntoWork, Work};
 use core::hash::Hash;
 use core::time::Duration;
 use oneflight::{CallError, FlightInfo, OnAbandon, Outcome, Role, Stats};
@@ -20,22 +21,29 @@ impl<V: Clone + Send + Sync + 'static> Value for V {}
 pub(crate) trait Way: 'static {
     /// Groups that are called this way.
     type Group<K: Key, V: Value>: AnyGroup<K, V>;
+
+    /// How many tests share the rounds of a case that has many, to meet rare moments: for ways that run it in many tests.
+    const TESTS_OF_A_CASE: u32 = 1;
+
+    /// This test's part of the rounds of a case.
+    fn rounds(of_all: u32) -> u32 {
+        of_all / Self::TESTS_OF_A_CASE
+    }
 }
 
 /// A group with one way to call it. Clones are the same group.
 pub(crate) trait AnyGroup<K: Key, V: Value>: Clone + Send + Sync + 'static {
     fn with(setup: Setup<V>) -> Self;
 
-    /// Calls, and blocks the thread until the call has ended.
+    /// Calls, and blocks the thread until the call has ended and what it held has been dropped.
     ///
     /// A way that has no `Result` panics with what it would have returned. One that does not know an option panics when it
     /// is given: the matrix leaves those cases out.
-    fn call(
-        &self,
-        key: &K,
-        options: Options<V>,
-        work: impl FnOnce() -> V + Send + 'static,
-    ) -> Result<Answer<V>, CallError>;
+    fn call(&self, key: K, options: Options<V>, work: impl IntoWork<V>) -> Result<Answer<V>, CallError> {
+        self.call_for(key, options, work.into_work())
+    }
+
+    fn call_for(&self, key: K, options: Options<V>, work: Work<V>) -> Result<Answer<V>, CallError>;
 
     fn forget(&self, key: &K) -> bool;
     fn forget_unshared(&self, key: &K) -> bool;
@@ -43,6 +51,9 @@ pub(crate) trait AnyGroup<K: Key, V: Value>: Clone + Send + Sync + 'static {
     fn flight_info(&self, key: &K) -> Option<FlightInfo>;
     fn in_flight(&self) -> usize;
     fn stats(&self) -> Stats;
+
+    /// How many calls have ended by their time limits; `None` where the group knows of no limits.
+    fn timeouts(&self) -> Option<u64>;
 }
 
 /// A group called by way of `W`, with the defaults.
@@ -80,6 +91,28 @@ impl<V> Answer<V> {
         self.role.is_none_or(|told| told == role)
     }
 }
+
+/// Sets what was asked for with a builder, but for the predicate, which depends on what the values are.
+macro_rules! set_up {
+    ($setup:expr, $builder:expr) => {{
+        let $crate::support::way::Setup { shards, max_flight_age, max_attempts, on_abandon, share_if: _ } = $setup;
+        let mut builder = $builder;
+        if let Some(shards) = shards {
+            builder = builder.shards(*shards);
+        }
+        if let Some(age) = max_flight_age {
+            builder = builder.max_flight_age(*age);
+        }
+        if let Some(max) = max_attempts {
+            builder = builder.max_attempts(*max);
+        }
+        if let Some(on_abandon) = on_abandon {
+            builder = builder.on_abandon(*on_abandon);
+        }
+        builder
+    }};
+}
+pub(crate) use set_up;
 
 /// What is set for a whole group.
 pub(crate) struct Setup<V> {
