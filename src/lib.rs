@@ -6,6 +6,7 @@
 //!
 //! - [`SyncGroup`]: for threads.
 //! - [`AsyncGroup`]: for tasks on any executor, and threads beside them.
+//! - [`refresh`]: arithmetic for caches, whether a read should refresh a value before it expires.
 //!
 //! ```
 //! use oneflight::SyncGroup;
@@ -126,6 +127,7 @@ mod group;
 mod outcome;
 #[cfg(any(feature = "std", feature = "critical-section"))]
 mod primitive;
+pub mod refresh;
 #[cfg(any(feature = "std", feature = "critical-section"))]
 mod settings;
 #[cfg(feature = "std")]
