@@ -249,8 +249,7 @@ fn xfetch(rate: f64, load: f64, scale: f64, window: f64) -> Prediction {
 
 /// A part of the whole.
 fn fraction(number: f64) -> f64 {
-    // Not `clamp`, which lets NaN pass.
-    number.max(0.0).min(1.0)
+    sane(number).min(1.0)
 }
 
 fn sane(number: f64) -> f64 {
