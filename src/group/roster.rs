@@ -1,4 +1,9 @@
 //! The asynchronous callers of a flight: who is inside, who waits, who has left a waker.
+//!
+//! A list of our own and not an event of `event-listener`'s, for two reasons. Who is woken beside the driver must be a task
+//! with another waker than the driver's, so the wakers must be in view. And that crate (5.4.2) wakes, replaces and drops
+//! wakers while it holds a lock: an executor that polls inside `wake`, or a waker whose destructor calls the group, would
+//! meet it. Here wakers are taken out under the flight's lock, and used or dropped when it has been released.
 
 use crate::call::OnAbandon;
 use crate::flight::Seat;
