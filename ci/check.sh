@@ -17,7 +17,7 @@ clippy_of_library() {
     clippy -p oneflight --all-targets
     clippy -p oneflight --all-targets --features deadlock-detection
     # The tests use threads, so without `std` there is only the library.
-    clippy -p oneflight --lib --no-default-features
+    clippy -p oneflight --lib --no-default-features --features critical-section
 }
 
 # The code that only loom sees, which the ordinary build skips.

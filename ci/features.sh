@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Does the library build, without a warning, with every combination of its features? And is `--cfg loom` without the
-# feature `loom` refused with a message that says so?
+# Does the library build, without a warning, with every combination of its features that has a lock? And are a build
+# without one, and `--cfg loom` without the feature `loom`, refused with a message that says so?
 #
 #     bash ci/features.sh
 
@@ -26,6 +26,24 @@ combination() {
 
 builds() { cargo clippy --quiet -p oneflight --lib --no-default-features --features "$1" -- -D warnings; }
 
+# `std` or `critical-section`, by itself or through another feature.
+has_lock() {
+    cargo tree -p oneflight -e features --no-default-features --features "$1" --depth 0 -f '{f}' 2>/dev/null |
+        grep -qE '(^|,)(std|critical-section)(,|$)'
+}
+
+refuses_no_lock() {
+    local output
+    if output=$(cargo check -p oneflight --lib --no-default-features --features "$1" 2>&1); then
+        die "it builds without a lock"
+    fi
+    # shellcheck disable=SC2016 # the backquotes are the message's own
+    if [[ $(grep -c '^error' <<<"$output") != 2 ]] || ! grep -q 'error: .*feature `std`.*`critical-section`' <<<"$output"; then
+        printf '%s\n' "$output"
+        die "it fails, but not with the one message that names the features"
+    fi
+}
+
 refuses_bare_loom() {
     local output
     if output=$(RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" CARGO_TARGET_DIR=$target/loom cargo check -p oneflight --lib 2>&1); then
@@ -40,6 +58,10 @@ refuses_bare_loom() {
 
 for ((bits = 0; bits < 1 << ${#features[@]}; bits++)); do
     chosen=$(combination "$bits")
-    step "features: ${chosen:-none}" builds "$chosen"
+    if has_lock "$chosen"; then
+        step "features: ${chosen:-none}" builds "$chosen"
+    else
+        step "features: ${chosen:-none}, refused" refuses_no_lock "$chosen"
+    fi
 done
 step "a bare --cfg loom is refused" refuses_bare_loom

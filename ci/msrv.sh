@@ -13,5 +13,4 @@ build() { CARGO_TARGET_DIR=$target/msrv cargo "+$version" build --locked -p onef
 
 step "Rust $version, default features" build
 step "Rust $version, deadlock-detection" build --features deadlock-detection
-step "Rust $version, no default features" build --no-default-features
 step "Rust $version, critical-section" build --no-default-features --features critical-section

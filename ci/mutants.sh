@@ -1,47 +1,64 @@
 #!/usr/bin/env bash
-# Do the tests notice when the state machine, the table or what makes threads wait is changed? At least 90 % of the viable mutants.
+# Do the tests notice when the code is changed? At least 90 % of the viable mutants, of each of two parts:
 #
-#     bash ci/mutants.sh [OPTIONS OF CARGO MUTANTS]      for example --shard 0/4, or --re land
+#     bash ci/mutants.sh sync  [OPTIONS OF CARGO MUTANTS]      the state machine, the table, what makes threads wait
+#     bash ci/mutants.sh async [OPTIONS OF CARGO MUTANTS]      what makes tasks wait and drive
 #
-# The lists of what was caught and what was missed are left in mutants.out/.
+# Options are for example `--shard 0/4`, or `--re land`. What was caught and what was missed is left in the directory
+# mutants.out of $CARGO_TARGET_DIR/mutants-PART; ci/mutants.md explains what may be missed.
 
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 wanted=90
 
+case ${1:-} in
+sync) files=(flight.rs table.rs sync_group.rs 'sync_group/*.rs' group.rs group/{lead,many,slot,threads}.rs) ;;
+async) files=(async_group.rs 'async_group/*.rs' group/{roster,tasks,visit}.rs) ;;
+*) die "usage: bash ci/mutants.sh sync|async [OPTIONS OF CARGO MUTANTS]" ;;
+esac
+out=$target/mutants-$1
+shift
+
 need_cargo
 need_apt cc build-essential
 need_cargo_tool mutants cargo-mutants
 
-# A mutant that makes a thread wait for ever is ended by the time limit, five times what the tests took without one and
-# at least 40 s, and counts as noticed.
+# mutants SUITES [OPTIONS]: tries what no earlier suites have noticed. A mutant that makes a caller wait for ever is ended
+# by the time limit, five times what the tests took without one and at least 40 s, and counts as noticed.
 mutants() {
-    local status=0
-    cargo mutants -p oneflight \
-        --file src/flight.rs --file src/table.rs --file src/sync_group.rs --file 'src/sync_group/*.rs' \
-        --file src/group.rs --file src/group/lead.rs --file src/group/slot.rs --file src/group/threads.rs \
-        --jobs 2 --minimum-test-timeout 40 --build-timeout 300 --no-shuffle "$@" -- --lib --tests || status=$?
+    local suites=$1 status=0
+    shift
+    # shellcheck disable=SC2086 # the suites are several words
+    cargo mutants -p oneflight --output "$out" --iterate "${files[@]/#/--file=src/}" \
+        --jobs 1 --minimum-test-timeout 40 --build-timeout 300 --no-shuffle "$@" -- $suites || status=$?
     # 2: some were missed, 3: some ran into the time limit. Whether that is too many is decided below.
     ((status == 0 || status == 2 || status == 3)) || return "$status"
+    cat "$out/mutants.out/caught.txt" >>"$out/caught.txt"
+    cat "$out/mutants.out/unviable.txt" >>"$out/unviable.txt"
 }
 
-count() { wc -l <"mutants.out/$1.txt"; }
-
 enough_caught() {
-    local caught missed timeout unviable viable
-    caught=$(count caught) missed=$(count missed) timeout=$(count timeout) unviable=$(count unviable)
+    local caught missed timeout viable
+    caught=$(wc -l <"$out/caught.txt")
+    missed=$(wc -l <"$out/mutants.out/missed.txt")
+    timeout=$(wc -l <"$out/mutants.out/timeout.txt")
     viable=$((caught + timeout + missed))
     ((viable > 0)) || die "no viable mutant: nothing was tried"
     if ((missed > 0)); then
         printf 'missed:\n'
-        sed 's/^/  /' mutants.out/missed.txt
+        sed 's/^/  /' "$out/mutants.out/missed.txt"
     fi
     printf '%d viable mutants: %d caught, %d timed out, %d missed (and %d did not compile)\n' \
-        "$viable" "$caught" "$timeout" "$missed" "$unviable"
+        "$viable" "$caught" "$timeout" "$missed" "$(wc -l <"$out/unviable.txt")"
     printf 'noticed: %d.%d %%, wanted: %d %%\n' \
         $(((caught + timeout) * 100 / viable)) $(((caught + timeout) * 1000 / viable % 10)) "$wanted"
     (((caught + timeout) * 100 >= wanted * viable)) || die "too few mutants were noticed"
 }
 
-step "mutants" mutants "$@"
+rm -rf "$out"
+mkdir -p "$out"
+# Most are noticed by what is built and run in seconds.
+step "mutants, unit tests" mutants "--lib" "$@"
+step "mutants, tests of tasks" mutants "--test tasks --test api" "$@"
+step "mutants, contract suite" mutants "--test contract --test allocations" "$@"
 step "enough were noticed" enough_caught

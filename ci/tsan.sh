@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Does ThreadSanitizer stay silent over the contract suite?
+# Does ThreadSanitizer stay silent over the contract suite, for threads and for tasks?
 #
 #     bash ci/tsan.sh [FILTER]
 #
@@ -17,15 +17,15 @@ if [[ ! -d $(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library ]]; th
 fi
 
 # `--target` keeps the sanitizer away from build scripts.
-contract() {
-    local log=$target/tsan/contract.log
+suites() {
+    local log=$target/tsan/suites.log
     mkdir -p "$target/tsan"
     RUSTFLAGS="${RUSTFLAGS:-} -Zsanitizer=thread" CARGO_TARGET_DIR=$target/tsan \
-        cargo +nightly test -Zbuild-std -p oneflight --test contract --target "$(host)" -- "$@" 2>&1 | tee "$log"
+        cargo +nightly test -Zbuild-std -p oneflight --test contract --test tasks --target "$(host)" -- "$@" 2>&1 | tee "$log"
     # A report makes the process fail at its end; a child process's may be lost.
     if grep -q 'WARNING: ThreadSanitizer' "$log"; then
         die "ThreadSanitizer has something to say, see above"
     fi
 }
 
-step "ThreadSanitizer, contract suite" contract "$@"
+step "ThreadSanitizer" suites "$@"

@@ -36,6 +36,8 @@ pub(crate) struct Flight {
     waiters: u32,
     /// Those of them that leave when the flight is abandoned.
     failing: u32,
+    /// Those of these that waited for an attempt that is over: they have only to leave, and get no value.
+    outdated: u32,
     /// Starts of a closure, the first one included.
     attempts: u32,
 }
@@ -127,11 +129,16 @@ pub(crate) enum Collect {
 impl Flight {
     /// A flight in its first attempt, joined by nobody yet.
     pub(crate) const fn led() -> Self {
-        Self { state: State::Led, waiters: 0, failing: 0, attempts: 1 }
+        Self { state: State::Led, waiters: 0, failing: 0, outdated: 0, attempts: 1 }
     }
 
     pub(crate) const fn waiters(&self) -> u32 {
         self.waiters
+    }
+
+    /// Whether the leader, if it landed now, would land for itself alone.
+    pub(crate) const fn is_alone(&self) -> bool {
+        self.waiters == self.outdated
     }
 
     pub(crate) const fn attempts(&self) -> u32 {
@@ -157,12 +164,13 @@ impl Flight {
     pub(crate) fn land(&mut self) -> Land {
         debug_assert_eq!(self.state, State::Led, "only a leader lands");
         self.state = State::Landed;
-        if self.waiters == 0 { Land::Alone } else { Land::Publish }
+        if self.is_alone() { Land::Alone } else { Land::Publish }
     }
 
     /// The leader leaves without a value for the others. No one takes over from the `last` attempt.
     pub(crate) fn abandon(&mut self, last: bool) -> Abandon {
         debug_assert_eq!(self.state, State::Led, "only a leader abandons");
+        self.outdated = self.failing;
         if self.waiters == 0 {
             self.state = State::Gone;
             Abandon::Remove
@@ -198,10 +206,9 @@ impl Flight {
     /// What a waiter finds. A waiter that does not take over answers for the attempt that it joined, so that its answer
     /// does not hang on whether it woke before or after somebody else took over.
     pub(crate) fn look(&self, seat: Seat) -> Look {
-        let abandoned = self.state == State::Vacant || self.attempts != seat.attempt;
         match self.state {
             State::Gone => Look::Abandoned,
-            _ if abandoned && seat.on_abandon == OnAbandon::Fail => Look::Abandoned,
+            _ if self.is_outdated(seat) => Look::Abandoned,
             State::Led => Look::Wait,
             State::Vacant => Look::TakeOver,
             State::Landed => Look::Collect,
@@ -237,7 +244,7 @@ impl Flight {
     pub(crate) fn collect(&mut self, seat: Seat) -> Collect {
         debug_assert_eq!(self.state, State::Landed, "there is no value to collect");
         self.unseat(seat);
-        if self.waiters == 0 { Collect::Take } else { Collect::Share }
+        if self.is_alone() { Collect::Take } else { Collect::Share }
     }
 
     fn lead(&mut self) -> u32 {
@@ -252,8 +259,14 @@ impl Flight {
         Seat { on_abandon, attempt: self.attempts }
     }
 
+    fn is_outdated(&self, seat: Seat) -> bool {
+        let attempt_is_over = matches!(self.state, State::Vacant | State::Gone) || self.attempts != seat.attempt;
+        attempt_is_over && seat.on_abandon == OnAbandon::Fail
+    }
+
     fn unseat(&mut self, seat: Seat) {
         self.waiters -= 1;
+        self.outdated -= u32::from(self.is_outdated(seat));
         self.failing -= u32::from(seat.on_abandon == OnAbandon::Fail);
     }
 }

@@ -2,6 +2,7 @@
 
 mod lead;
 mod many;
+mod roster;
 mod slot;
 mod tasks;
 #[cfg(feature = "std")]
@@ -11,8 +12,9 @@ mod visit;
 pub use lead::Lead;
 pub(crate) use lead::Leading;
 pub(crate) use many::{Batch, in_order, land_all, missing};
+pub(crate) use roster::{Deposit, Task, TaskId};
 pub(crate) use slot::{Shared, Slot, Wake, flight_waker, own};
-pub(crate) use tasks::{Deposit, Detach, Drive, OwnedWork, Task, TaskId, Tasks, Work};
+pub(crate) use tasks::{Detach, Drive, OwnedWork, Tasks, Work};
 pub(crate) use visit::{Departure, Visit};
 
 use crate::call::{Defaults, OnAbandon};

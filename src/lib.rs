@@ -6,6 +6,7 @@
 //!
 //! - [`SyncGroup`]: for threads.
 //! - [`AsyncGroup`]: for tasks on any executor, and threads beside them.
+//! - [`refresh`]: arithmetic for caches, whether a read should refresh a value before it expires.
 //!
 //! ```
 //! use oneflight::SyncGroup;
@@ -73,8 +74,7 @@
 //!
 //! - **`std`** (default): threads, time limits, re-entrancy reports.
 //! - **`critical-section`**: [`AsyncGroup`] without `std` (`default-features = false`), on the `critical-section` crate, whose
-//!   implementation the target's runtime supplies. With neither feature the crate holds only the vocabulary that groups
-//!   share: [`CallError`], [`Outcome`], [`Role`], [`FlightInfo`], [`Stats`].
+//!   implementation the target's runtime supplies. One of the two is needed: without, the crate does not compile, and says so.
 //! - **`deadlock-detection`**: a call that would close a circle of threads that wait for each other gets
 //!   [`CallError::WouldDeadlock`]. Costs a process-wide lock for each call that has to sleep, nothing for others.
 //! - **`loom`**: under `--cfg loom` the groups are built on loom's types, so that your own loom models can run through them.
@@ -107,6 +107,12 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+// Nothing else is compiled then, so that this is the only error.
+#[cfg(not(any(feature = "std", feature = "critical-section")))]
+compile_error!(
+    "oneflight needs a lock: enable its feature `std` (on by default) or, where there is no std, `critical-section`"
+);
+
 #[cfg(any(feature = "std", feature = "critical-section"))]
 mod async_group;
 #[cfg(any(feature = "std", feature = "critical-section"))]
@@ -121,6 +127,7 @@ mod group;
 mod outcome;
 #[cfg(any(feature = "std", feature = "critical-section"))]
 mod primitive;
+pub mod refresh;
 #[cfg(any(feature = "std", feature = "critical-section"))]
 mod settings;
 #[cfg(feature = "std")]

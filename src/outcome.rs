@@ -10,8 +10,8 @@ pub struct Outcome<V> {
     pub value: V,
     /// What this caller did for it.
     pub role: Role,
-    /// Whether somebody else got this value too: for a leader, whether anybody was inside when the flight landed; for a
-    /// follower, always.
+    /// Whether the value was there for somebody else too: whether anybody waited for it when the flight landed. Those of
+    /// them who are dropped, or whose time is up, before they have it count as well.
     pub shared: bool,
 }
 

@@ -3,7 +3,7 @@
 use super::place::{Arrival, Place};
 use crate::call::Options;
 use crate::error::CallError;
-use crate::group::{Entered, Group, Leading, Newcomer, Task, own};
+use crate::group::{Entered, Group, Leading, Newcomer, own};
 use crate::outcome::Outcome;
 use crate::primitive::ThreadNumber;
 use core::future::Future;
@@ -81,7 +81,7 @@ where
                 make_key,
                 newcomer,
                 || None,
-                |shared, seat| shared.tasks.insert(Task::new(on_abandon, Some(seat))),
+                |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
                 |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
             );
             match entered {
@@ -97,8 +97,9 @@ where
         if let StageProjection::Waiting { place } = this.stage.as_mut().project() {
             let id = place.id();
             let outcome = match ready!(place.poll(cx)) {
-                Arrival::TookOver { attempt } => {
+                Arrival::TookOver { attempt, waker } => {
                     let leading = Leading::new(*this.group, id, attempt, max_attempts);
+                    drop(waker);
                     let work = this.work.take().expect("a call leads once at most");
                     let future = work();
                     this.stage.set(Stage::Leading { leading: Some(leading), polled: false, future });

@@ -3,7 +3,7 @@
 use super::AsyncGroup;
 use super::place::{Arrival, Place};
 use crate::error::CallError;
-use crate::group::{Batch, Entered, Group, Leading, Newcomer, Task, in_order, land_all, missing, own};
+use crate::group::{Batch, Entered, Group, Leading, Newcomer, in_order, land_all, missing, own};
 use crate::primitive::{ThreadNumber, resume_panic};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -63,7 +63,7 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         let on_abandon = group.defaults.on_abandon;
         let entered = group.enter_many(
             keys,
-            |shared, seat| shared.tasks.insert(Task::new(on_abandon, Some(seat))),
+            |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
             |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
         );
         let Batch { order, keys, leads, waits } = entered.unwrap_or_else(|error| error.refuse());
@@ -146,8 +146,9 @@ where
             match arrival {
                 Arrival::Landed(value, _) => self.values[index] = Some(own(value)),
                 Arrival::Own(value, _) => self.values[index] = Some(value),
-                Arrival::TookOver { attempt } => {
+                Arrival::TookOver { attempt, waker } => {
                     let leading = Leading::new(self.group, id, attempt, self.group.defaults.max_attempts);
+                    drop(waker);
                     // Other places are polled before its work is: what they run is not inside that work.
                     leading.note_thread(None);
                     self.led.push((index, leading));
@@ -169,7 +170,7 @@ where
             || key.to_owned(),
             newcomer,
             || None,
-            |shared, seat| shared.tasks.insert(Task::new(on_abandon, Some(seat))),
+            |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
             |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
         );
         match entered {

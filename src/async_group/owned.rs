@@ -3,7 +3,7 @@
 use super::place::{Arrival, Place};
 use crate::call::Options;
 use crate::error::CallError;
-use crate::group::{Detach, Entered, Group, Leading, Newcomer, OwnedWork, Slot, Task, Tasks, Work, flight_waker, own};
+use crate::group::{Detach, Entered, Group, Leading, Newcomer, OwnedWork, Slot, Tasks, Work, flight_waker, own};
 use crate::outcome::Outcome;
 use crate::primitive::{Arc, ThreadNumber, resume_panic};
 use alloc::boxed::Box;
@@ -101,8 +101,9 @@ where
                 ready!(place.poll(cx))
             };
             let outcome = match arrival {
-                Arrival::TookOver { attempt } => {
+                Arrival::TookOver { attempt, waker } => {
                     let leading = Leading::new(self.group, place.id(), attempt, self.options.max_attempts);
+                    drop(waker);
                     self.place = Some(Place::leading(self.group, leading, self.options.on_abandon));
                     leads = true;
                     continue;
@@ -133,7 +134,7 @@ where
             make_key,
             newcomer,
             make_slot,
-            |shared, seat| shared.tasks.insert(Task::new(on_abandon, Some(seat))),
+            |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
             |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
         );
         let (place, leads) = match (entered, slot) {

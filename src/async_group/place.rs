@@ -4,17 +4,17 @@ use crate::call::OnAbandon;
 use crate::error::CallError;
 use crate::flight::Seat;
 use crate::group::{
-    Departure, Deposit, Drive, Group, Leading, Slot, Task, TaskId, Tasks, Visit, Wake, Work, flight_waker, note_leader,
+    Departure, Deposit, Drive, Group, Leading, Slot, Task, TaskId, Visit, Wake, Work, flight_waker, note_leader,
     slot_of,
 };
 use crate::outcome::Role;
-use crate::primitive::{Arc, ThreadNumber, catch_panic};
+use crate::primitive::{Arc, ThreadNumber, catch_panic, resume_panic};
 use crate::table::{FlightId, Verdict};
 use alloc::boxed::Box;
 use core::any::Any;
 use core::mem;
 use core::ops::Deref;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, Waker};
 
 /// The place of a task in a flight that it joined, or whose work it made. Dropping it leaves the flight.
 pub(crate) struct Place<G, K, V, S>
@@ -42,6 +42,8 @@ pub(crate) enum Arrival<V> {
     /// The task leads now, and must run its own work as this attempt.
     TookOver {
         attempt: u32,
+        /// The waker that it had left, to be dropped once the lead is safe.
+        waker: Option<Waker>,
     },
     Failed(CallError),
     /// The work that this task's closure made has panicked while another task drove it.
@@ -68,7 +70,7 @@ where
         // Its work belongs to no thread, whichever polls it.
         #[cfg(all(feature = "deadlock-detection", not(loom)))]
         slot.leader.set(None);
-        let task = Some(Tasks::<V>::FIRST);
+        let task = Some(TaskId::FIRST);
         Self { group, id, slot, task, on_abandon, made: Some(1), detached: false }
     }
 
@@ -84,7 +86,7 @@ where
             let slot = Arc::clone(slot_of(entry));
             let task = slot.with(|shared| {
                 shared.leader = ThreadNumber::current();
-                let task = shared.tasks.insert(Task::new(on_abandon, None));
+                let task = shared.tasks.insert(on_abandon, None);
                 shared.tasks.make(task, flight_waker);
                 task
             });
@@ -139,7 +141,7 @@ where
                     }
                 }
                 Visit::TakeOver(seat) => match self.take_over(task, seat) {
-                    Some(attempt) => Arrival::TookOver { attempt },
+                    Some((attempt, waker)) => Arrival::TookOver { attempt, waker },
                     None => continue,
                 },
                 Visit::Failed(error) => {
@@ -175,7 +177,7 @@ where
 
     /// The vacant flight's lead, unless another was faster. The task leaves the list: it leads like a thread until it has
     /// made work for the flight.
-    fn take_over(&mut self, task: TaskId, seat: Seat) -> Option<u32> {
+    fn take_over(&mut self, task: TaskId, seat: Seat) -> Option<(u32, Option<Waker>)> {
         let taken = self.group.table.update(self.id, |entry, counts| {
             let taken = self.slot.with(|shared| {
                 let attempt = shared.flight.take_over(seat)?;
@@ -187,9 +189,9 @@ where
             }
             (Verdict::Keep, taken)
         });
-        let ((attempt, _task), _) = taken.and_then(|(taken, entry)| Some((taken?, entry)))?;
+        let (attempt, left) = taken?.0?;
         self.task = None;
-        Some(attempt)
+        Some((attempt, left.and_then(Task::into_waker)))
     }
 
     /// Polls the work. `Ready(None)`: look again, the flight is vacant.
@@ -219,7 +221,7 @@ where
                 Ok(polled) => polled,
                 Err(payload) => {
                     let unclaimed = self.step_down(task, last, Deposit::Panic(payload));
-                    drop(work);
+                    drop_ended(work, is_maker);
                     return Poll::Ready(match unclaimed {
                         // No caller will hear of it, so whoever runs the detached driver shall.
                         Some(Deposit::Panic(payload)) if self.detached => {
@@ -233,23 +235,27 @@ where
         };
         match polled {
             Poll::Pending => {
-                let mine = cx.waker().clone();
-                let (wakers, _unneeded) = self.slot.with(|shared| {
+                // The work goes back whatever happens: the waker is the user's code.
+                let mine = catch_panic(|| cx.waker().clone());
+                let (wakers, unneeded) = self.slot.with(|shared| {
                     shared.leader = None;
-                    let unneeded = shared.tasks.keep_waker(task, mine);
+                    let unneeded = mine.map(|mine| shared.tasks.keep_waker(task, mine));
                     (shared.tasks.end_poll(work), unneeded)
                 });
                 self.slot.wake(Wake::tasks(wakers));
+                if let Err(payload) = unneeded {
+                    resume_panic(payload);
+                }
                 Poll::Pending
             }
             Poll::Ready((value, true)) => {
                 let arrival = self.land(task, value);
-                drop(work);
+                drop_ended(work, is_maker);
                 Poll::Ready(Some(arrival))
             }
             Poll::Ready((value, false)) => {
                 let arrival = self.keep(task, value, is_maker);
-                drop(work);
+                drop_ended(work, is_maker);
                 Poll::Ready(arrival)
             }
         }
@@ -259,11 +265,11 @@ where
     fn land(&mut self, task: TaskId, value: V) -> Arrival<V> {
         let role = self.role();
         let alone = self.group.table.update(self.id, |_, _| {
-            let alone = self.slot.with(|shared| shared.land_alone());
-            (if alone { Verdict::Remove } else { Verdict::Keep }, alone)
+            let alone = self.slot.with(|shared| shared.land_alone(task));
+            (if alone.is_some() { Verdict::Remove } else { Verdict::Keep }, alone)
         });
         match alone {
-            Some((false, _)) => self.land_shared(task, value),
+            Some((None, _)) => self.land_shared(task, value),
             alone => {
                 self.task = None;
                 drop(alone);
@@ -370,14 +376,15 @@ where
             None => (self.slot.with(|shared| shared.depart(task)), None),
         };
         let Departure { wake, rest, detach, .. } = departure;
-        self.slot.wake(wake);
-        drop(entry);
-        drop(rest);
+        // First of all, as what is left is the user's code too.
         if let Some((detach, driver)) = detach {
             // If the spawner panics, it drops the driver, which leaves the flight like any last caller.
             let spawned = catch_panic(|| detach(self.id, Arc::clone(&self.slot), driver));
             drop(spawned);
         }
+        self.slot.wake(wake);
+        drop(entry);
+        drop(rest);
     }
 }
 
@@ -387,6 +394,15 @@ where
 {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+/// Drops work that has ended. Where there is a way to stop a panic, only its maker goes down with it.
+fn drop_ended<V>(work: Work<V>, is_maker: bool) {
+    if is_maker {
+        drop(work);
+    } else {
+        drop(catch_panic(|| drop(work)));
     }
 }
 

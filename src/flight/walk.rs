@@ -95,6 +95,12 @@ impl Entry {
         self.flight.map_or(State::Led, |flight| flight.state)
     }
 
+    /// Those waiters who may go on with the leader's work.
+    fn heirs(&self) -> impl Iterator<Item = usize> {
+        let waits = |waiter: &Waiter| self.flight.is_some_and(|flight| flight.look(waiter.seat) == Look::Wait);
+        self.waiters.iter().enumerate().filter(move |(_, waiter)| waits(waiter)).map(|(index, _)| index)
+    }
+
     fn has_ended(&self) -> bool {
         !self.in_table
     }
@@ -114,10 +120,10 @@ impl World {
                 events.extend([false, true].map(|last| Event::Abandon { flight: index, last }));
                 for on_abandon in [OnAbandon::TakeOver, OnAbandon::Fail] {
                     events.extend([false, true].map(|last| Event::StepDown { flight: index, last, on_abandon }));
-                    let heirs = 0..entry.waiters.len();
+                    let heirs = entry.heirs();
                     events.extend(heirs.map(|heir| Event::ChangeLeader { flight: index, heir, on_abandon }));
                 }
-                events.extend((0..entry.waiters.len()).map(|heir| Event::HandOver { flight: index, heir }));
+                events.extend(entry.heirs().map(|heir| Event::HandOver { flight: index, heir }));
             }
             for (waiter, _) in entry.waiters.iter().enumerate() {
                 events.push(Event::GiveUp { flight: index, waiter });
@@ -291,6 +297,10 @@ impl World {
             let failing = entry.waiters.iter().filter(|w| w.seat.on_abandon == OnAbandon::Fail).count();
             if let Some(flight) = entry.flight {
                 assert_eq!((flight.waiters as usize, flight.failing as usize), (waiters, failing), "{self:?}");
+                let collect = entry.waiters.iter().filter(|waiter| flight.look(waiter.seat) != Look::Abandoned).count();
+                let gone = flight.state == State::Gone;
+                assert!(gone || flight.is_alone() == (collect == 0), "whoever is alone shares nothing: {self:?}");
+                assert!(!entry.published || collect > 0, "a value is left behind: {self:?}");
             }
             // Rule 1.
             let led = entry.state() == State::Led && entry.in_table;

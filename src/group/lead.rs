@@ -77,7 +77,7 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
         });
         let (((unshared, wake), slot), entry) = landed.expect("a flight that is led is in the table");
         let shared = unshared.is_none();
-        // Partner of the look in `Group::follow` (threads) and `Shared::visit` (tasks), which comes after its `listen`.
+        // Partner of the look in `Following::wait` (threads), which comes after its `listen`.
         slot.wake(wake);
         drop(unshared);
         drop(entry);

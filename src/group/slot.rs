@@ -1,6 +1,7 @@
 //! What a flight gets when it is joined for the first time.
 
-use super::tasks::{TaskId, Tasks, Wakers};
+use super::roster::TaskId;
+use super::tasks::{Tasks, Wakers};
 use crate::call::OnAbandon;
 use crate::flight::{Abandon, Collect, Flight, Land, Leave, Look, Seat};
 use crate::primitive::{Arc, Mutex, ThreadNumber, WaitQueue, wake_all};
@@ -46,6 +47,16 @@ pub(crate) enum Sight<V> {
 pub(crate) struct Wake {
     tasks: Wakers,
     threads: Threads,
+}
+
+/// What a waiter that leaves without looking leaves behind.
+#[must_use]
+pub(crate) struct Left<V> {
+    /// Whether the entry must go.
+    pub(crate) remove: bool,
+    pub(crate) wake: Wake,
+    /// A value that nobody is left to collect, to be dropped outside the lock.
+    pub(crate) value: Option<Arc<V>>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -130,9 +141,11 @@ impl<V> Shared<V> {
         }
     }
 
-    /// Lands if nobody is there to share the value.
-    pub(crate) fn land_alone(&mut self) -> bool {
-        self.flight.waiters() == 0 && self.flight.land() == Land::Alone
+    /// Lands if nobody is there to share the value with `driver`. Returns the waker that it has left, if it has.
+    pub(crate) fn land_alone(&mut self, driver: TaskId) -> Option<Option<Waker>> {
+        let alone = self.flight.is_alone() && self.flight.land() == Land::Alone;
+        // Somebody may hold the flight's waker, and with it the flight, for long.
+        alone.then(|| self.tasks.take_waker(driver))
     }
 
     /// Abandons. Says whether the entry must go, and whom to wake.
@@ -174,12 +187,14 @@ impl<V> Shared<V> {
     }
 
     /// A waiter leaves without looking.
-    pub(crate) fn leave(&mut self, seat: Seat) -> (bool, Wake) {
-        match self.flight.leave(seat) {
+    pub(crate) fn leave(&mut self, seat: Seat) -> Left<V> {
+        let (remove, wake) = match self.flight.leave(seat) {
             Leave::Nothing => (false, Wake::default()),
             Leave::WakeOne => (false, self.tell_one()),
             Leave::Remove => (true, Wake::default()),
-        }
+        };
+        let value = if self.flight.waiters() == 0 { self.value.take() } else { None };
+        Left { remove, wake, value }
     }
 
     /// How many threads wait.

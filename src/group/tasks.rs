@@ -4,19 +4,17 @@
 //! runnable, whoever is polled first drives it and is the driver from then on. When the work wakes, the driver and one
 //! standby are woken, a different one each time; so a driver that is not polled cannot hold up the flight.
 
+use super::roster::{Deposit, Roster, Task, TaskId};
 use super::slot::Slot;
 use crate::call::OnAbandon;
-use crate::flight::{Flight, Seat};
+use crate::flight::{Flight, Look, Seat};
 use crate::primitive::Arc;
 use crate::table::FlightId;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::any::Any;
 use core::mem;
-use core::num::NonZeroU32;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
-use slab::Slab;
 
 /// Work that a flight owns: polled by whichever task drives it, together with what travels with it.
 pub(crate) trait OwnedWork<V> {
@@ -38,66 +36,13 @@ pub(crate) type Work<V> = Pin<Box<dyn OwnedWork<V> + Send>>;
 /// Spawns a driver for the work of a flight, in which it already has a place.
 pub(crate) type Detach<V> = Box<dyn FnOnce(FlightId, Arc<Slot<V>>, TaskId) + Send>;
 
-/// Where a task's place is kept: the first caller's beside the list, so that a lone caller makes no list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TaskId(NonZeroU32);
-
-impl TaskId {
-    const FIRST: Self = Self(NonZeroU32::MIN);
-
-    /// The place in the list, for any but the first.
-    fn rest(index: usize) -> Self {
-        let id = u32::try_from(index).ok().and_then(|index| Self::FIRST.0.checked_add(index)?.checked_add(1));
-        Self(id.expect("a flight has fewer than 2^32 callers"))
-    }
-
-    /// Zero for the first, then one more than the place in the list.
-    fn index(self) -> usize {
-        (self.0.get() - 1) as usize
-    }
-
-    fn at(index: usize) -> Self {
-        index.checked_sub(1).map_or(Self::FIRST, Self::rest)
-    }
-}
-
-/// An asynchronous caller.
-pub(crate) struct Task<V> {
-    /// Taken when the task is woken; it brings a new one with its next poll.
-    pub(crate) waker: Option<Waker>,
-    pub(crate) on_abandon: OnAbandon,
-    /// Its place among the waiters; `None` while it drives, and when it was counted out with a deposit.
-    pub(crate) seat: Option<Seat>,
-    pub(crate) deposit: Option<Box<Deposit<V>>>,
-}
-
-impl<V> Task<V> {
-    pub(crate) fn new(on_abandon: OnAbandon, seat: Option<Seat>) -> Self {
-        Self { waker: None, on_abandon, seat, deposit: None }
-    }
-}
-
-/// What the driver leaves for the task whose closure made the work.
-pub(crate) enum Deposit<V> {
-    /// A value that is not to be shared.
-    Value(V),
-    /// The payload of a panic.
-    Panic(Box<dyn Any + Send>),
-}
-
 /// The asynchronous side of a flight.
 pub(crate) struct Tasks<V> {
-    first: Option<Task<V>>,
-    /// The other tasks, once there are any.
-    rest: Option<Box<Slab<Task<V>>>>,
-    /// How many tasks have a seat.
-    waiting: u32,
+    roster: Roster<V>,
     /// The task that leads: it drives the work. `None` if the flight is vacant, or led by a thread, a guard or inline work.
     driver: Option<TaskId>,
     /// The task whose closure made the work, while it is inside.
     maker: Option<TaskId>,
-    /// From where to look for the next standby.
-    standby: u32,
     stage: Stage<V>,
     make_waker: Option<MakeWaker<V>>,
 }
@@ -152,53 +97,23 @@ pub(crate) struct Drive<V> {
 
 impl<V> Tasks<V> {
     pub(crate) const fn new() -> Self {
-        Self {
-            first: None,
-            rest: None,
-            waiting: 0,
-            driver: None,
-            maker: None,
-            standby: 0,
-            stage: Stage::None,
-            make_waker: None,
-        }
+        Self { roster: Roster::new(None), driver: None, maker: None, stage: Stage::None, make_waker: None }
     }
 
     /// The tasks of a flight whose first caller is making its work.
     pub(crate) const fn led(on_abandon: OnAbandon, make_waker: MakeWaker<V>) -> Self {
         Self {
-            first: Some(Task { waker: None, on_abandon, seat: None, deposit: None }),
-            rest: None,
-            waiting: 0,
+            roster: Roster::new(Some(Task::new(on_abandon, None))),
             driver: Some(TaskId::FIRST),
             maker: Some(TaskId::FIRST),
-            standby: 0,
             stage: Stage::Polled { woken: false },
             make_waker: Some(make_waker),
         }
     }
 
-    /// The place of the first caller in [`led`](Self::led).
-    pub(crate) const FIRST: TaskId = TaskId::FIRST;
-
-    pub(crate) fn insert(&mut self, task: Task<V>) -> TaskId {
-        self.waiting += u32::from(task.seat.is_some());
-        if self.first.is_none() && self.rest.is_none() {
-            self.first = Some(task);
-            return TaskId::FIRST;
-        }
-        TaskId::rest(self.rest.get_or_insert_default().insert(task))
-    }
-
-    fn get(&mut self, id: TaskId) -> &mut Task<V> {
-        self.slot(id.index()).expect("a task is in the list until it removes itself")
-    }
-
-    fn slot(&mut self, index: usize) -> Option<&mut Task<V>> {
-        match index {
-            0 => self.first.as_mut(),
-            _ => self.rest.as_mut()?.get_mut(index - 1),
-        }
+    /// A newcomer that waits, or one that leads and has no seat.
+    pub(crate) fn insert(&mut self, on_abandon: OnAbandon, seat: Option<Seat>) -> TaskId {
+        self.roster.insert(on_abandon, seat)
     }
 
     /// Takes a task out, to be dropped outside the lock. Whoever calls this has dealt with its seat or its lead.
@@ -206,43 +121,34 @@ impl<V> Tasks<V> {
         if self.maker == Some(id) {
             self.maker = None;
         }
-        let task = match id.index() {
-            0 => self.first.take(),
-            index => self.rest.as_mut()?.try_remove(index - 1),
-        }?;
-        self.waiting -= u32::from(task.seat.is_some());
-        Some(task)
+        self.roster.remove(id)
     }
 
-    /// How many tasks have a seat.
+    /// How many tasks wait.
     pub(crate) fn waiting(&self) -> u32 {
-        self.waiting
+        self.roster.waiting()
     }
 
     pub(crate) fn seat(&mut self, id: TaskId) -> Option<Seat> {
-        self.get(id).seat
+        self.roster.seat(id)
     }
 
     pub(crate) fn sit(&mut self, id: TaskId, seat: Seat) {
-        self.get(id).seat = Some(seat);
-        self.waiting += 1;
+        self.roster.sit(id, seat);
     }
 
     pub(crate) fn stand_up(&mut self, id: TaskId) -> Option<Seat> {
-        let seat = self.get(id).seat.take()?;
-        self.waiting -= 1;
-        Some(seat)
+        self.roster.stand_up(id)
     }
 
     /// Whether the waker that is there would wake the same as `current`.
     pub(crate) fn is_known(&mut self, id: TaskId, current: &Waker) -> bool {
-        self.get(id).waker.as_ref().is_some_and(|kept| kept.will_wake(current))
+        self.roster.is_known(id, current)
     }
 
     /// Leaves `waker` there, unless the one that is there would wake the same; returns the one that is of no more use.
     pub(crate) fn keep_waker(&mut self, id: TaskId, waker: Waker) -> Option<Waker> {
-        let kept = &mut self.get(id).waker;
-        if kept.as_ref().is_some_and(|kept| kept.will_wake(&waker)) { Some(waker) } else { kept.replace(waker) }
+        self.roster.keep_waker(id, waker)
     }
 
     pub(crate) fn is_driver(&self, id: TaskId) -> bool {
@@ -259,7 +165,7 @@ impl<V> Tasks<V> {
 
     /// Lets a detached driver, which no task is yet, go on with work whose last caller has just left.
     pub(crate) fn detach(&mut self, work: Work<V>) -> TaskId {
-        let driver = self.insert(Task::new(OnAbandon::Fail, None));
+        let driver = self.insert(OnAbandon::Fail, None);
         self.driver = Some(driver);
         self.stage = Stage::Stored { work, call: Call::HandedOver };
         driver
@@ -276,7 +182,7 @@ impl<V> Tasks<V> {
         };
         if let Some(seat) = self.stand_up(task) {
             let former = self.driver.expect("stored work has a driver");
-            let on_abandon = self.get(former).on_abandon;
+            let on_abandon = self.roster.get(former).on_abandon;
             let seat = flight.change_leader(seat, on_abandon);
             self.sit(former, seat);
         }
@@ -327,8 +233,7 @@ impl<V> Tasks<V> {
     /// who was told to may be the one who left. `None` if there is no other task: the work comes out, to be dropped.
     pub(crate) fn hand_over(&mut self, flight: &mut Flight) -> Result<Wakers, Option<Work<V>>> {
         self.driver = None;
-        // One that has no waker has been woken and may be on its way; but it may as well be parked.
-        let heir = self.next_heir(|task| task.waker.is_some()).or_else(|| self.next_heir(|_| true));
+        let heir = self.roster.heir(|seat| flight.look(seat) == Look::Wait);
         match (heir, &mut self.stage) {
             (Some(heir), Stage::Stored { call, .. }) => {
                 let has_woken = *call == Call::Woken;
@@ -342,7 +247,7 @@ impl<V> Tasks<V> {
                     // Whoever was woken for it may be the one that left.
                     return Ok(self.take_two_wakers());
                 }
-                Ok(Wakers { few: [self.get(heir).waker.take(), None], many: Vec::new() })
+                Ok(Wakers { few: [self.roster.take_waker(heir), None], many: Vec::new() })
             }
             _ => match mem::replace(&mut self.stage, Stage::None) {
                 Stage::Stored { work, .. } => Err(Some(work)),
@@ -352,55 +257,30 @@ impl<V> Tasks<V> {
     }
 
     pub(crate) fn take_all_wakers(&mut self) -> Wakers {
-        let first = self.first.as_mut().and_then(|task| task.waker.take());
-        let mut many = Vec::new();
-        if let Some(rest) = &mut self.rest {
-            many.reserve_exact(rest.len());
-            many.extend(rest.iter_mut().filter_map(|(_, task)| task.waker.take()));
-        }
+        let (first, many) = self.roster.wake_all();
         Wakers { few: [first, None], many }
     }
 
     /// The driver's waker, if it has one, and that of a standby: of another task of the executor, or one of them would do for
     /// both. Two standbys if the driver has none.
     pub(crate) fn take_two_wakers(&mut self) -> Wakers {
-        let first = match self.driver.and_then(|driver| self.get(driver).waker.take()) {
-            Some(waker) => Some(waker),
-            None => self.take_standby(|_| true),
-        };
-        let second = first.as_ref().and_then(|first| self.take_standby(|waker| !waker.will_wake(first)));
+        let driver = self.driver.and_then(|driver| self.roster.take_waker(driver));
+        let first = driver.or_else(|| self.roster.wake_one(|_| true));
+        let second = first.as_ref().and_then(|first| self.roster.wake_one(|waker| !waker.will_wake(first)));
         Wakers { few: [first, second], many: Vec::new() }
     }
 
-    fn take_standby(&mut self, will_do: impl Fn(&Waker) -> bool) -> Option<Waker> {
-        let standby = self.next_task(|task| task.waker.as_ref().is_some_and(&will_do))?;
-        self.get(standby).waker.take()
-    }
-
-    /// The next task that can take over from the driver.
-    fn next_heir(&mut self, will_do: impl Fn(&Task<V>) -> bool) -> Option<TaskId> {
-        self.next_task(|task| task.seat.is_some() && will_do(task))
-    }
-
-    /// The next task, round and round, that will do and does not drive.
-    fn next_task(&mut self, will_do: impl Fn(&Task<V>) -> bool) -> Option<TaskId> {
-        let end = 1 + self.rest.as_ref().map_or(0, |rest| rest.capacity());
-        let start = (self.standby as usize).min(end);
-        let driver = self.driver.map(TaskId::index);
-        let found = (start..end)
-            .chain(0..start)
-            .find(|&index| driver != Some(index) && self.slot(index).is_some_and(|task| will_do(task)))?;
-        self.standby = found as u32 + 1;
-        Some(TaskId::at(found))
+    /// Forgets the waker of a driver that ends its flight alone; to be dropped outside the lock.
+    pub(crate) fn take_waker(&mut self, task: TaskId) -> Option<Waker> {
+        self.roster.take_waker(task)
     }
 
     pub(crate) fn leave_deposit(&mut self, maker: TaskId, deposit: Deposit<V>) -> Option<Waker> {
-        let maker = self.get(maker);
-        maker.deposit = Some(Box::new(deposit));
-        maker.waker.take()
+        self.roster.get(maker).deposit = Some(Box::new(deposit));
+        self.roster.take_waker(maker)
     }
 
     pub(crate) fn take_deposit(&mut self, task: TaskId) -> Option<Box<Deposit<V>>> {
-        self.get(task).deposit.take()
+        self.roster.get(task).deposit.take()
     }
 }

@@ -1,7 +1,7 @@
 //! Threads as callers: leading, waiting for a value, taking over, giving up.
 
 use super::many::{Batch, check_length, in_order, land_all, missing};
-use super::slot::{RELAY, Shared, Sight, Slot, Wake, own};
+use super::slot::{Left, RELAY, Shared, Sight, Slot, own};
 use super::{Entered, Group, Leading, Newcomer, note_leader};
 use crate::call::Options;
 use crate::error::CallError;
@@ -237,7 +237,7 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
         let left = self.group.table.update(self.id, |_, counts| {
             let left = self.slot.with(|shared| give_up(shared, seat));
             counts.timeouts += u64::from(left.is_ok() && timed_out);
-            let last = matches!(left, Ok((true, _)));
+            let last = left.as_ref().is_ok_and(|left| left.remove);
             (if last { Verdict::Remove } else { Verdict::Keep }, left)
         });
         let (left, entry) = match left {
@@ -246,9 +246,12 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
         };
         match left {
             Err(value) => return Some(value),
-            Ok((_, wake)) => self.slot.wake(wake),
+            Ok(Left { wake, value, .. }) => {
+                self.slot.wake(wake);
+                drop(entry);
+                drop(value);
+            }
         }
-        drop(entry);
         None
     }
 
@@ -274,8 +277,8 @@ fn single<V>(loaded: Vec<V>) -> V {
     loaded.into_iter().next().expect("its length has just been checked")
 }
 
-/// Leaves, unless the flight has landed. Says whether the entry must go, and whom to wake.
-fn give_up<V>(shared: &mut Shared<V>, seat: Seat) -> Result<(bool, Wake), Arc<V>> {
+/// Leaves, unless the flight has landed.
+fn give_up<V>(shared: &mut Shared<V>, seat: Seat) -> Result<Left<V>, Arc<V>> {
     match shared.look(seat) {
         Sight::Value(value) => Err(value),
         Sight::Wait | Sight::TakeOver | Sight::Abandoned => Ok(shared.leave(seat)),

@@ -1,7 +1,8 @@
 //! What a task finds in its flight when it is polled, and what it leaves behind: under the flight's lock.
 
-use super::slot::{Shared, Sight, Wake};
-use super::tasks::{Deposit, Detach, Drive, Task, TaskId, Work};
+use super::roster::{Deposit, Task, TaskId};
+use super::slot::{Left, Shared, Sight, Wake};
+use super::tasks::{Detach, Drive, Work};
 use crate::error::CallError;
 use crate::flight::Seat;
 use crate::primitive::{Arc, ThreadNumber};
@@ -29,7 +30,7 @@ pub(crate) struct Departure<V> {
     pub(crate) abandoned: bool,
     pub(crate) wake: Wake,
     /// The user's things, to be dropped outside all locks.
-    pub(crate) rest: (Option<Task<V>>, Option<Work<V>>),
+    pub(crate) rest: (Option<Task<V>>, Option<Work<V>>, Option<Arc<V>>),
     /// What spawns the driver that goes on, and its place.
     pub(crate) detach: Option<(Detach<V>, TaskId)>,
 }
@@ -45,13 +46,13 @@ impl<V> Shared<V> {
         me: Option<ThreadNumber>,
     ) -> Visit<V> {
         if let Some(deposit) = self.tasks.take_deposit(task) {
-            *waker = self.tasks.remove(task).and_then(|task| task.waker);
+            *waker = self.tasks.remove(task).and_then(Task::into_waker);
             return Visit::Deposit(deposit);
         }
         if let Some(seat) = self.tasks.seat(task) {
             match self.look(seat) {
                 Sight::Value(value) => {
-                    *waker = self.tasks.remove(task).and_then(|task| task.waker);
+                    *waker = self.tasks.remove(task).and_then(Task::into_waker);
                     return Visit::Value(value);
                 }
                 Sight::Abandoned => return Visit::Failed(CallError::Abandoned),
@@ -82,17 +83,24 @@ impl<V> Shared<V> {
     pub(crate) fn deposit(&mut self, driver: TaskId, deposit: &mut Option<Deposit<V>>) -> Option<Waker> {
         let maker = self.tasks.take_other_maker(driver)?;
         let seat = self.tasks.stand_up(maker)?;
-        let (_, _) = self.leave(seat);
+        // The flight is led, so nobody is told anything, and there is no value yet.
+        let Left { .. } = self.leave(seat);
         self.tasks.leave_deposit(maker, deposit.take()?)
     }
 
     pub(crate) fn depart(&mut self, task: TaskId) -> Departure<V> {
-        let mut departure =
-            Departure { remove: false, abandoned: false, wake: Wake::default(), rest: (None, None), detach: None };
+        let mut departure = Departure {
+            remove: false,
+            abandoned: false,
+            wake: Wake::default(),
+            rest: (None, None, None),
+            detach: None,
+        };
         match self.tasks.seat(task) {
             Some(seat) => {
                 departure.rest.0 = self.tasks.remove(task);
-                (departure.remove, departure.wake) = self.leave(seat);
+                let Left { remove, wake, value } = self.leave(seat);
+                (departure.remove, departure.wake, departure.rest.2) = (remove, wake, value);
                 // It may have been one of the two that were woken to drive.
                 if self.tasks.is_runnable() {
                     departure.wake = mem::take(&mut departure.wake).and(self.tasks.take_two_wakers().into_iter());

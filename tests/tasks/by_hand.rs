@@ -3,8 +3,9 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 pub(crate) type Group = oneflight::AsyncGroup<u32, u32>;
 
@@ -66,6 +67,11 @@ impl<'a, T> Task<'a, T> {
     /// How often it has been woken.
     pub(crate) fn wakes(&self) -> usize {
         self.wakes.0.load(Ordering::SeqCst)
+    }
+
+    /// How many hold this task's waker, the task itself included.
+    pub(crate) fn holders(&self) -> usize {
+        Arc::strong_count(&self.wakes)
     }
 
     pub(crate) fn leak(mut self) {
@@ -250,5 +256,18 @@ impl Wake for OnTheSpot {
                 return;
             }
         }
+    }
+}
+
+/// Fails rather than hangs.
+pub(crate) fn within_a_minute(test: impl FnOnce() + Send + 'static) {
+    let (done, ended) = mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        test();
+        let _ = done.send(());
+    });
+    match ended.recv_timeout(Duration::from_secs(60)) {
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it hangs"),
+        _ => thread.join().expect("the test itself"),
     }
 }

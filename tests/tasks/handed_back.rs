@@ -2,7 +2,10 @@
 
 use crate::by_hand::{Gate, Group, Runs, Task, message, work};
 use oneflight::{CallError, Role};
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 fn panic_of<T>(task: &mut Task<'_, T>) -> Box<dyn std::any::Any + Send> {
     catch_unwind(AssertUnwindSafe(|| task.poll().is_ready())).expect_err("it panics")
@@ -224,5 +227,49 @@ fn c5_a_panic_in_clone_concerns_one_follower_only() {
     panics.store(true, Ordering::SeqCst);
     assert!(catch_unwind(AssertUnwindSafe(|| tasks[1].poll().is_ready())).is_err());
     let _others = (tasks[2].ready(), tasks[3].ready());
+    assert_eq!(group.in_flight(), 0);
+}
+
+/// Work that panics when it is dropped, ended or not.
+struct PanicsWhenDropped(Pin<Box<dyn Future<Output = u32> + Send>>);
+
+impl Future for PanicsWhenDropped {
+    type Output = u32;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<u32> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        panic!("work that panics when it is dropped");
+    }
+}
+
+#[test]
+fn a8_inherited_work_that_panics_when_it_is_dropped_takes_nobody_down() {
+    for shared in [true, false] {
+        let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+        let make = work(&runs, &gate, 7);
+        let call = group.call(&1).share_if(move |_| shared).run(|| PanicsWhenDropped(make()));
+        let leader = Task::waiting(call);
+        let mut follower = Task::waiting(group.do_call(&1, || async { 9 }));
+        drop(leader);
+        gate.open();
+        assert_eq!(follower.ready(), 7);
+        assert_eq!(group.in_flight(), 0);
+    }
+}
+
+#[test]
+fn c8_work_that_panics_when_it_is_dropped_takes_its_maker_down_and_no_follower() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let make = work(&runs, &gate, 7);
+    let mut leader = Task::waiting(group.do_call(&1, || PanicsWhenDropped(make())));
+    let mut follower = Task::waiting(group.do_call(&1, || async { 9 }));
+    gate.open();
+    assert_eq!(message(panic_of(&mut leader)), "work that panics when it is dropped");
+    assert_eq!(follower.ready(), 7);
     assert_eq!(group.in_flight(), 0);
 }

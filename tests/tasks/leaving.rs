@@ -1,6 +1,6 @@
 //! Followers leave, everybody leaves: nothing stays behind.
 
-use crate::by_hand::{Gate, Group, Runs, Task, run_woken, work};
+use crate::by_hand::{Gate, Group, Runs, Task, run_woken, within_a_minute, work};
 use oneflight::{CallError, OnAbandon};
 
 #[test]
@@ -141,6 +141,39 @@ fn f6_a_hundred_thousand_followers_are_served_and_leave_in_linear_time() {
         }
         assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
     }
+}
+
+#[test]
+fn f6_a_hundred_thousand_followers_leave_in_linear_time_while_the_work_calls_for_one() {
+    within_a_minute(|| {
+        // A search through all of them at each step takes minutes.
+        let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+        let mut tasks: Vec<_> = (0..100_000).map(|_| Task::waiting(group.do_call(&1, work(&runs, &gate, 7)))).collect();
+        gate.stir();
+        // From the middle, those at both ends last.
+        tasks.rotate_left(50_000);
+        while tasks.len() > 2 {
+            drop(tasks.pop());
+            assert!(tasks.len() % 1_000 != 0 || tasks.iter().any(|task| task.wakes() > 0), "somebody is told");
+        }
+        gate.open();
+        assert_eq!(run_woken(&mut tasks), [Some(7), Some(7)]);
+        assert_eq!((runs.started(), group.in_flight()), (1, 0));
+    });
+}
+
+#[test]
+fn a_follower_that_waits_for_an_attempt_that_is_over_inherits_no_work() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let first = Task::waiting(group.do_call_inline(&1, work(&runs, &gate, 7)));
+    let mut fails = Task::waiting(group.call(&1).on_abandon(OnAbandon::Fail).run(work(&runs, &gate, 8)));
+    let mut second = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    drop(first);
+    assert!(second.poll().is_pending(), "it has taken over");
+    drop(second);
+    assert_eq!((runs.started(), runs.dropped()), (2, 2), "the work is dropped with the last who wants it");
+    assert_eq!(fails.ready().map(|outcome| outcome.value), Err(CallError::Abandoned));
+    assert_eq!(group.in_flight(), 0);
 }
 
 #[test]

@@ -1,24 +1,10 @@
 //! Wakers are the user's code: they may poll, panic, or call the group.
 
-use crate::by_hand::{Gate, Group, PollsInWake, Runs, Task, work};
+use crate::by_hand::{Gate, Group, PollsInWake, Runs, Task, within_a_minute, work};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
-use std::time::Duration;
-
-/// Fails rather than hangs.
-fn within_a_minute(test: impl FnOnce() + Send + 'static) {
-    let (done, ended) = mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        test();
-        let _ = done.send(());
-    });
-    match ended.recv_timeout(Duration::from_secs(60)) {
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it hangs"),
-        _ => thread.join().expect("the test itself"),
-    }
-}
 
 #[test]
 fn f1_an_executor_that_polls_inside_wake_sees_everybody_finish() {
@@ -188,4 +174,146 @@ fn f3_a_panicking_waker_does_not_abort_a_panic_under_way() {
     assert_eq!(follower.ready(), 8);
     assert!(catch_unwind(AssertUnwindSafe(|| leader.poll().is_ready())).is_err());
     assert_eq!(group.in_flight(), 0);
+}
+
+struct PanicsWhenDropped(Arc<AtomicBool>);
+
+impl Wake for PanicsWhenDropped {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        if self.0.swap(false, Ordering::SeqCst) {
+            panic!("a waker that panics when it is dropped");
+        }
+    }
+}
+
+/// A waker that panics when its last clone is dropped, once this is set.
+fn panics_when_dropped() -> (Waker, Arc<AtomicBool>) {
+    let armed = Arc::new(AtomicBool::new(false));
+    (Waker::from(Arc::new(PanicsWhenDropped(Arc::clone(&armed)))), armed)
+}
+
+#[test]
+fn f3_a_waker_that_panics_when_its_task_takes_over_costs_nobody_else_the_flight() {
+    for inline in [false, true] {
+        let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+        let leader = Task::waiting(group.do_call_inline(&1, work(&runs, &gate, 7)));
+        let mut others: Vec<_> = (0..2).map(|_| Task::waiting(group.do_call(&1, work(&runs, &gate, 8)))).collect();
+        let mut takes_over = match inline {
+            false => Task::new(group.do_call(&1, work(&runs, &gate, 9))),
+            true => Task::new(group.do_call_inline(&1, work(&runs, &gate, 9))),
+        };
+        let (waker, armed) = panics_when_dropped();
+        assert!(takes_over.poll_with(&waker).is_pending());
+        drop(waker);
+        // Two are told, and the third is polled by chance.
+        drop(leader);
+        armed.store(true, Ordering::SeqCst);
+        assert!(catch_unwind(AssertUnwindSafe(|| takes_over.poll().is_ready())).is_err(), "the panic is its own");
+        gate.open();
+        assert_eq!(others[1].ready(), 8, "inline: {inline}");
+        assert_eq!(others[0].ready(), 8);
+        assert_eq!((runs.started(), group.in_flight()), (2, 0));
+    }
+}
+
+#[test]
+fn f3_a_waker_that_panics_when_the_last_caller_leaves_does_not_keep_its_work_from_going_on() {
+    let spawned = Arc::new(Mutex::new(Vec::new()));
+    let keeps = Arc::clone(&spawned);
+    let group: Group = oneflight::AsyncGroup::builder().spawner(move |work| keeps.lock().unwrap().push(work)).build();
+    let (runs, gate) = (Runs::default(), Gate::default());
+    let mut caller = Task::new(group.call(&1).detach().run(work(&runs, &gate, 7)));
+    let (waker, armed) = panics_when_dropped();
+    assert!(caller.poll_with(&waker).is_pending());
+    drop(waker);
+    armed.store(true, Ordering::SeqCst);
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(caller))).is_err());
+    gate.open();
+    let driver = spawned.lock().unwrap().pop().expect("the work goes on");
+    Task::new(driver).ready();
+    assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
+}
+
+#[expect(unsafe_code, reason = "no safe waker can panic in its clone")]
+mod panics_when_cloned {
+    use std::task::{RawWaker, RawWakerVTable, Waker};
+
+    pub(super) fn waker() -> Waker {
+        const VTABLE: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, ignore);
+        fn clone(_: *const ()) -> RawWaker {
+            panic!("a waker that panics when it is cloned");
+        }
+        const fn ignore(_: *const ()) {}
+        // SAFETY: its functions look at no data, from any thread.
+        unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &VTABLE)) }
+    }
+}
+
+#[test]
+fn f3_a_waker_that_panics_when_it_is_cloned_costs_nobody_else_the_flight() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let panics = panics_when_cloned::waker();
+    let mut leader = Task::new(group.do_call(&1, work(&runs, &gate, 7)));
+    assert!(catch_unwind(AssertUnwindSafe(|| leader.poll_with(&panics))).is_err());
+    let mut follower = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    let mut panicking = Task::new(group.do_call(&1, work(&runs, &gate, 9)));
+    assert!(catch_unwind(AssertUnwindSafe(|| panicking.poll_with(&panics))).is_err());
+    gate.open();
+    assert_eq!(follower.wakes(), 1);
+    assert_eq!((follower.ready(), panicking.ready()), (7, 7));
+    assert_eq!((runs.started(), group.in_flight()), (1, 0));
+    drop(leader);
+}
+
+/// Work that keeps its waker here for ever, and ends when it is polled again.
+struct Hoarder<V>(Arc<Mutex<Vec<Waker>>>, Option<V>);
+
+impl<V: Clone + Unpin> std::future::Future for Hoarder<V> {
+    type Output = V;
+
+    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<V> {
+        let mut hoard = self.0.lock().unwrap();
+        hoard.push(cx.waker().clone());
+        let polls = hoard.len();
+        drop(hoard);
+        if polls > 1 {
+            std::task::Poll::Ready(self.1.take().expect("polled to its end once"))
+        } else {
+            std::task::Poll::Pending
+        }
+    }
+}
+
+#[test]
+fn a_waker_that_outlives_its_flight_keeps_nothing_of_the_users() {
+    for (followed, collected) in [(false, false), (true, false), (true, true)] {
+        let group: oneflight::AsyncGroup<u32, Arc<u32>> = oneflight::AsyncGroup::new();
+        let hoard = Arc::new(Mutex::new(Vec::new()));
+        let value = Arc::new(7);
+        let (keeps, result) = (Arc::clone(&hoard), Arc::clone(&value));
+        let mut leader = Task::waiting(group.do_call(&1, move || Hoarder(keeps, Some(result))));
+        let mut follower = Task::new(group.do_call(&1, || async { Arc::new(9) }));
+        assert!(!followed || follower.poll().is_pending());
+        // Woken twice, so that the driver's waker is there again when it ends.
+        let waker = Arc::new(CountsNothing);
+        assert!(!followed || leader.wakes() == 0);
+        hoard.lock().unwrap()[0].wake_by_ref();
+        assert!(leader.poll_with(&Waker::from(Arc::clone(&waker))).is_ready());
+        assert!(!collected || follower.ready() == value);
+        drop(follower);
+        assert_eq!(hoard.lock().unwrap().len(), 2);
+        assert_eq!(Arc::strong_count(&value), 1, "followed: {followed}, collected: {collected}");
+        assert_eq!(Arc::strong_count(&waker), 1);
+        assert_eq!(leader.holders(), 1);
+    }
+}
+
+struct CountsNothing;
+
+impl Wake for CountsNothing {
+    fn wake(self: Arc<Self>) {}
 }

@@ -1,0 +1,257 @@
+//! Early refresh: whether a read should refresh a value that is still fresh, so that nobody finds it expired.
+//!
+//! Pure arithmetic, without a clock and without a source of randomness: time and random numbers are passed in. It needs
+//! neither threads nor a group, and works on a microcontroller.
+//!
+//! A value lives for a while; each read of it asks a [`Policy`] whether to refresh it. The closer the end of its life,
+//! the more likely the answer is yes, so that of many readers one is early rather than all of them late.
+//!
+//! | policy | probability of a refresh with `s` left | probability that nobody was early | mean lead | refreshes a cycle |
+//! |---|---|---|---|---|
+//! | [`XFetch`](Policy::XFetch), `a` = `beta` x cost | exp(-s/a) | exp(-ra) | a (ln(ra) + 0.5772) | exp(L/a) |
+//! | [`Linear`](Policy::Linear), window `W` | 1 - s/W | exp(-rW/2) | W - sqrt(πW/2r) | 1 + L sqrt(πr/2W) + rL²/2W |
+//! | [`Eager`](Policy::Eager), window `W` | 1 | exp(-rW) | W - 1/r | 1 + rL |
+//! | [`Jittered`](Policy::Jittered), from `min` to `max`, `D` = `max` - `min` | (max - s)/D, 1 below `min` | exp(-rD/2 - r min) | max - sqrt(πD/2r) | 1 + L sqrt(πr/2D) + rL²/2D |
+//!
+//! with `r` reads per second, each independent of the others (a Poisson process), and `L` seconds for a load. The last
+//! column is without coalescing: a group or a lease makes it one. [`Policy::predict`] computes the table, and says where
+//! it holds.
+//!
+//! XFetch is from A. Vattani, F. Chierichetti, K. Lowenstein: "Optimal Probabilistic Cache Stampede Prevention", PVLDB 8(8),
+//! 2015.
+//!
+//! # Examples
+//!
+//! ```
+//! use oneflight::refresh::{Freshness, Policy};
+//! use std::time::Duration;
+//!
+//! let policy = Policy::default();
+//! let mut freshness = Freshness {
+//!     age: Duration::from_secs(30),
+//!     left: Duration::from_secs(30),
+//!     cost: Duration::from_millis(200),
+//! };
+//! // Half a minute before the end nobody is early; a tenth of a second before, most are.
+//! assert!(!policy.fires(freshness, 0.3));
+//! freshness.left = Duration::from_millis(100);
+//! assert!(policy.fires(freshness, 0.3));
+//! assert!((policy.probability(freshness) - 0.6065).abs() < 1e-4);
+//! ```
+
+use core::time::Duration;
+
+#[cfg(test)]
+mod tests;
+
+/// When to refresh a value that is still fresh.
+///
+/// Windows are fractions of the value's life, which is its age and what is left of it: `0.1` is the last tenth. A number that
+/// makes no sense counts as the nearest that does: a fraction below 0 or NaN as 0, above 1 as 1; a negative or NaN `beta` as 0.
+/// Whatever the policy, a value that has expired is to be refreshed, except by [`Never`](Self::Never).
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// No read refreshes; the value expires.
+    Never,
+    /// With a probability that rises exponentially towards the end, by the time that the last load took: what is dear to load
+    /// is refreshed earlier. The default, with a `beta` of 1 and a `max_window` of half the life.
+    XFetch {
+        /// How eager: 1 is right for most, more refreshes earlier.
+        beta: f64,
+        /// The part of the life in which refreshes happen at all, however long a load takes.
+        max_window: f64,
+    },
+    /// With a probability that rises from 0 to 1 over the window.
+    Linear {
+        /// The part of the life.
+        window: f64,
+    },
+    /// Always, within the window.
+    Eager {
+        /// The part of the life.
+        window: f64,
+    },
+    /// Always, within a window that each read draws anew between two bounds.
+    Jittered {
+        /// The shortest window, a part of the life.
+        min: f64,
+        /// The longest.
+        max: f64,
+    },
+}
+
+/// Where a value is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Freshness {
+    /// How long ago it was loaded.
+    pub age: Duration,
+    /// How long it is still fresh; zero once it has expired.
+    pub left: Duration,
+    /// How long its load took. Better the larger one of the last load's and a moving average: a load that takes three times
+    /// what is written here gives 20 refreshes instead of one, where nothing coalesces them.
+    pub cost: Duration,
+}
+
+/// How a value is read and loaded, for [`Policy::predict`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Traffic {
+    /// Reads of this value per second, each independent of the others.
+    pub reads_per_second: f64,
+    /// How long a load takes.
+    pub load: Duration,
+    /// How long a load is believed to take: [`Freshness::cost`].
+    pub cost: Duration,
+    /// How long a value is fresh after its load.
+    pub life: Duration,
+}
+
+/// What comes of a [`Policy`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Prediction {
+    /// The probability that a value expires before anybody was early.
+    pub miss: f64,
+    /// By how much the first refresh comes early, on average, in seconds. Zero if none is to be expected.
+    pub lead: f64,
+    /// How many reads refresh in one life, if nothing coalesces them and none learns of another's refresh before its value is
+    /// there; given that one does.
+    pub refreshes: f64,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::XFetch { beta: 1.0, max_window: 0.5 }
+    }
+}
+
+impl Policy {
+    /// Whether this read is to refresh the value. `random` is uniform in `0.0..1.0`, drawn anew for each read; what is outside
+    /// counts as the nearest that is inside.
+    ///
+    /// Far from the end it is one comparison with the [`cutoff`](Self::cutoff).
+    #[must_use]
+    pub fn fires(&self, freshness: Freshness, random: f64) -> bool {
+        let left = freshness.left.as_secs_f64();
+        if *self == Self::Never || left >= self.cutoff_seconds(freshness) && left > 0.0 {
+            return false;
+        }
+        // NaN is no number to be early by.
+        random < self.probability_at(left, freshness) || left == 0.0
+    }
+
+    /// The probability that [`fires`](Self::fires) says yes.
+    #[must_use]
+    pub fn probability(&self, freshness: Freshness) -> f64 {
+        let left = freshness.left.as_secs_f64();
+        if *self == Self::Never {
+            0.0
+        } else if left == 0.0 {
+            1.0
+        } else if left >= self.cutoff_seconds(freshness) {
+            0.0
+        } else {
+            self.probability_at(left, freshness)
+        }
+    }
+
+    /// How much must be left at least for no read to refresh, whatever its random number. To be stored beside a value: until
+    /// then neither the policy nor a random number is needed.
+    #[must_use]
+    pub fn cutoff(&self, freshness: Freshness) -> Duration {
+        // It is at most the value's life, which is a duration.
+        Duration::try_from_secs_f64(self.cutoff_seconds(freshness)).unwrap_or(Duration::MAX)
+    }
+
+    /// What comes of this policy, by the closed forms in [the module's table](self).
+    ///
+    /// They hold where the first refresh is all but certain to come within the window: for a dozen reads and more within it.
+    /// `lead` and `refreshes` of [`XFetch`](Self::XFetch) leave its `max_window` aside, which should be seven times
+    /// `beta` x cost x (1 + ln(reads within a cost)), or more; `refreshes` of the others take it that the load ends within the window.
+    /// For [`Never`](Self::Never) every life ends in a miss.
+    #[must_use]
+    pub fn predict(&self, traffic: Traffic) -> Prediction {
+        let Traffic { reads_per_second, load, cost, life } = traffic;
+        // Not if it is NaN either.
+        let is_read = reads_per_second > 0.0;
+        let (load, life) = (load.as_secs_f64(), life.as_secs_f64());
+        // Far more than anything is read, and little enough for its products to be finite.
+        let rate = reads_per_second.min(1e100);
+        let (min, max) = match *self {
+            Self::Never => return Prediction { miss: 1.0, lead: 0.0, refreshes: 0.0 },
+            _ if !is_read => return Prediction { miss: 1.0, lead: 0.0, refreshes: 1.0 },
+            Self::XFetch { beta, max_window } => {
+                let scale = sane(beta) * cost.as_secs_f64();
+                let window = fraction(max_window) * life;
+                return xfetch(rate, load, scale, window);
+            }
+            Self::Linear { window } => (0.0, fraction(window) * life),
+            Self::Eager { window } => (fraction(window) * life, fraction(window) * life),
+            Self::Jittered { min, max } => (fraction(min).min(fraction(max)) * life, fraction(max) * life),
+        };
+        let rising = max - min;
+        let miss = libm::exp(-rate * (rising / 2.0 + min));
+        if rising > 0.0 {
+            let slope = rate / rising;
+            let until_first = libm::sqrt(core::f64::consts::FRAC_PI_2 / slope);
+            let refreshes = 1.0 + load * slope * until_first + slope * load * load / 2.0;
+            Prediction { miss, lead: (max - until_first).max(0.0), refreshes }
+        } else {
+            Prediction { miss, lead: (max - 1.0 / rate).max(0.0), refreshes: 1.0 + rate * load }
+        }
+    }
+
+    /// For a policy other than `Never`, and something left, less than the cutoff.
+    fn probability_at(&self, left: f64, freshness: Freshness) -> f64 {
+        match *self {
+            Self::Never => 0.0,
+            Self::Eager { .. } => 1.0,
+            Self::XFetch { beta, .. } => libm::exp(-left / (sane(beta) * freshness.cost.as_secs_f64())),
+            Self::Linear { window } => 1.0 - left / (fraction(window) * freshness.life()),
+            Self::Jittered { min, max } => {
+                let (min, max) = (fraction(min) * freshness.life(), fraction(max) * freshness.life());
+                if left <= min { 1.0 } else { (max - left) / (max - min) }
+            }
+        }
+    }
+
+    fn cutoff_seconds(&self, freshness: Freshness) -> f64 {
+        /// A random number of a double's precision is at least 2^-53 if it is not zero: -ln of that.
+        const MOST: f64 = 53.0 * core::f64::consts::LN_2;
+        match *self {
+            Self::Never => 0.0,
+            Self::XFetch { beta, max_window } => {
+                let reach = MOST * sane(beta) * freshness.cost.as_secs_f64();
+                reach.min(fraction(max_window) * freshness.life())
+            }
+            Self::Linear { window } | Self::Eager { window } | Self::Jittered { max: window, .. } => {
+                fraction(window) * freshness.life()
+            }
+        }
+    }
+}
+
+impl Freshness {
+    fn life(&self) -> f64 {
+        self.age.as_secs_f64() + self.left.as_secs_f64()
+    }
+}
+
+fn xfetch(rate: f64, load: f64, scale: f64, window: f64) -> Prediction {
+    const EULER_GAMMA: f64 = 0.577_215_664_901_532_9;
+    let reads = rate * scale;
+    // What the window cuts off the integral of exp(-s/scale).
+    let within = if scale > 0.0 { -libm::expm1(-window / scale) } else { 0.0 };
+    let lead = if reads > 0.0 { scale * (libm::log(reads) + EULER_GAMMA) } else { 0.0 };
+    let refreshes = if scale > 0.0 { libm::exp(load / scale) } else { 1.0 };
+    Prediction { miss: libm::exp(-reads * within), lead: lead.clamp(0.0, window), refreshes }
+}
+
+/// A part of the whole.
+fn fraction(number: f64) -> f64 {
+    sane(number).min(1.0)
+}
+
+fn sane(number: f64) -> f64 {
+    number.max(0.0)
+}
