@@ -38,6 +38,8 @@ impl<V, S> Settings<V, S> {
     }
 
     pub(crate) fn into_group<K>(self) -> Group<K, V, S> {
+        #[cfg(feature = "std")]
+        crate::primitive::count_cores();
         Group { table: Table::new(self.shards, self.hasher, self.clock), defaults: self.defaults }
     }
 }

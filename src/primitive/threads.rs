@@ -128,19 +128,41 @@ fn first_use(cell: &core::cell::Cell<u32>) -> u32 {
 
 /// Spins for a moment, some microseconds, until `done`. Does nothing on a machine with one core.
 pub(crate) fn spin_until(done: impl Fn() -> bool) {
-    if spinning_helps() {
-        let backoff = crossbeam_utils::Backoff::new();
-        while !backoff.is_completed() && !done() {
-            backoff.snooze();
+    const SPINS: u32 = 128;
+    const YIELDS: u32 = 4;
+    if !spinning_helps() {
+        return;
+    }
+    for turn in 0..SPINS + YIELDS {
+        if done() {
+            return;
         }
+        if turn < SPINS { core::hint::spin_loop() } else { std::thread::yield_now() }
+    }
+}
+
+/// Whether a thread that spins can see another one run.
+#[cfg(not(loom))]
+static MANY_CORES: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(false);
+
+/// Finds out whether there are several cores: to be called before anybody may want to spin.
+///
+/// A thread that is pinned to a core is told that there is one. So whoever builds a group asks, which is seldom a pinned
+/// thread, rather than whoever waits; and it asks again as long as nobody has heard of more than one.
+#[cfg(not(loom))]
+pub(crate) fn count_cores() {
+    if !spinning_helps() && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
+        MANY_CORES.store(true, Ordering::Relaxed);
     }
 }
 
 #[cfg(not(loom))]
 fn spinning_helps() -> bool {
-    static MANY_CORES: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *MANY_CORES.get_or_init(|| std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1))
+    MANY_CORES.load(Ordering::Relaxed)
 }
+
+#[cfg(loom)]
+pub(crate) fn count_cores() {}
 
 #[cfg(loom)]
 fn spinning_helps() -> bool {
