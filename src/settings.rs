@@ -60,7 +60,7 @@ impl<V, S> fmt::Debug for Settings<V, S> {
 macro_rules! common_settings {
     () => {
         /// Into how many parts the table is cut, each with a lock of its own. Rounded up to a power of two, at most 65,536.
-        /// A part takes 128 bytes. Default: 256, or 1 without `std`.
+        /// A part takes 128 bytes, with keys of more than 8 bytes 256 or more. Default: 256, or 1 without `std`.
         ///
         /// # Panics
         ///

@@ -361,7 +361,8 @@ impl<K, T> Entries<K, T> {
     ) -> FlightId {
         let New { key, shared, leader } = new;
         let admission = Admission::open(time.now);
-        self.roster.insert(Entry { key, shared: shared(), hash: hash.in_shard(), sequence, leader, admission });
+        let hash_in_shard = hash.in_shard();
+        self.roster.insert_with(|| Entry { key, shared: shared(), hash: hash_in_shard, sequence, leader, admission });
         self.begun += 1;
         FlightId { hash, sequence }
     }

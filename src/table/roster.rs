@@ -48,12 +48,13 @@ impl<K, T> Roster<K, T> {
         }
     }
 
+    /// The entry is made in its place: to make it elsewhere and move it costs a lone call some nanoseconds.
     #[inline]
-    pub(super) fn insert(&mut self, entry: Entry<K, T>) {
+    pub(super) fn insert_with(&mut self, make: impl FnOnce() -> Entry<K, T>) {
         if self.newest.is_some() {
             self.move_newest();
         }
-        self.newest = Some(entry);
+        self.newest.get_or_insert_with(make);
     }
 
     /// Calls `f` with the entry of the flight `id`, and takes the entry out if `f` says so: of what it took, the `part` comes

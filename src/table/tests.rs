@@ -39,9 +39,10 @@ fn forget(table: &Strings, key: &str) {
 }
 
 #[test]
-fn an_entry_takes_32_bytes_with_a_key_of_eight() {
+fn with_a_key_of_eight_bytes_an_entry_takes_32_and_a_shard_128() {
     assert_eq!(size_of::<Entry<u64, crate::primitive::Arc<()>>>(), 32);
     assert_eq!(size_of::<Option<Entry<u64, crate::primitive::Arc<()>>>>(), 32);
+    assert_eq!(size_of::<CachePadded<Shard<u64, crate::primitive::Arc<()>>>>(), 128);
 }
 
 #[test]
