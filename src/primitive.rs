@@ -14,7 +14,7 @@ mod threads;
 #[cfg(not(feature = "std"))]
 pub(crate) use no_threads::{AgeClock, ThreadNumber, WaitQueue};
 #[cfg(feature = "std")]
-pub(crate) use threads::{AgeClock, ThreadNumber, WaitQueue, spin_until};
+pub(crate) use threads::{AgeClock, ThreadNumber, WaitQueue, count_cores, spin_until};
 
 #[cfg(not(loom))]
 pub(crate) use alloc::sync::Arc;

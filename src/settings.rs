@@ -38,6 +38,8 @@ impl<V, S> Settings<V, S> {
     }
 
     pub(crate) fn into_group<K>(self) -> Group<K, V, S> {
+        #[cfg(feature = "std")]
+        crate::primitive::count_cores();
         Group { table: Table::new(self.shards, self.hasher, self.clock), defaults: self.defaults }
     }
 }
@@ -58,7 +60,7 @@ impl<V, S> fmt::Debug for Settings<V, S> {
 macro_rules! common_settings {
     () => {
         /// Into how many parts the table is cut, each with a lock of its own. Rounded up to a power of two, at most 65,536.
-        /// A part takes 128 bytes. Default: 256, or 1 without `std`.
+        /// A part takes 128 bytes, with keys of more than 8 bytes 256 or more. Default: 256, or 1 without `std`.
         ///
         /// # Panics
         ///

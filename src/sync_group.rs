@@ -233,7 +233,7 @@ impl<K, V, S> SyncGroup<K, V, S> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        self.group.table.for_each_shard(|entries| stats.add(&entries.counts));
+        self.group.table.for_each_shard(|entries| stats.add(&entries.stats()));
         stats
     }
 }

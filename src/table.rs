@@ -1,6 +1,6 @@
 //! Which key is in flight: look-up, insertion, removal by identity.
 //!
-//! The table is cut into shards, each a lock around a hash table; a key belongs to the shard that its hash names. Entries
+//! The table is cut into shards, each a lock around its flights; a key belongs to the shard that its hash names. Entries
 //! are found again by the identity of their flight, never by the key alone, so an old leader cannot touch a newer flight of
 //! the same key. Nothing of the user's but `Hash` and `Eq` runs under a lock: owned keys are made before it is taken, and
 //! removed entries are handed out to be dropped after it is released.
@@ -14,7 +14,9 @@ use core::num::NonZeroU32;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use crossbeam_utils::CachePadded;
 use hashbrown::Equivalent;
-use hashbrown::hash_table::{Entry as TableEntry, HashTable, OccupiedEntry};
+use roster::Roster;
+
+mod roster;
 
 /// The flights of a group. `T` is what a flight gets when somebody joins it.
 pub(crate) struct Table<K, T, S> {
@@ -23,19 +25,38 @@ pub(crate) struct Table<K, T, S> {
     clock: Option<AgeClock>,
 }
 
+/// What a lone call writes stands at the end, in one cache line if the key is small: the newest flight and the number of
+/// flights, the lock, the number of entries.
+#[repr(C)]
 struct Shard<K, T> {
-    /// The number of entries as of the last unlock. Readers only guess by it.
-    occupied: AtomicUsize,
     entries: Mutex<Entries<K, T>>,
+    /// The number of entries as of the last unlock. Without the lock it is a guess.
+    occupied: AtomicUsize,
 }
 
 /// What a shard's lock guards.
+#[repr(C)]
 pub(crate) struct Entries<K, T> {
-    table: HashTable<Entry<K, T>>,
-    last_sequence: u32,
-    /// What has happened in this shard since the group was made.
-    pub(crate) counts: Stats,
+    counts: Counts,
+    roster: Roster<K, T>,
+    /// Flights begun in this shard since the group was made. The number of the last one comes of it.
+    begun: u64,
 }
+
+/// What else has happened in a shard since the group was made.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) joins: u64,
+    pub(crate) take_overs: u64,
+    pub(crate) abandons: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) forgets: u64,
+}
+
+/// Tells apart the flights of a shard whose keys have the same hash. Never zero, so that an optional entry is no larger than
+/// an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sequence(NonZeroU32);
 
 /// One flight. With a key of eight bytes it takes 32.
 #[derive(Debug)]
@@ -44,7 +65,7 @@ pub(crate) struct Entry<K, T> {
     /// Made by the first caller that joins, unless the leader needs it: a lone thread's flight has none.
     pub(crate) shared: Option<T>,
     hash: u32,
-    sequence: u32,
+    sequence: Sequence,
     /// The thread that runs the work. `None` for a vacant flight, and for a lead that belongs to no thread.
     pub(crate) leader: Option<ThreadNumber>,
     pub(crate) admission: Admission,
@@ -65,7 +86,7 @@ pub(crate) struct KeyHash(u64);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlightId {
     hash: KeyHash,
-    sequence: u32,
+    sequence: Sequence,
 }
 
 /// What [`Table::join_or_lead`] did.
@@ -157,7 +178,7 @@ impl<K, T, S> Table<K, T, S> {
         make_key: M,
         leader: Option<ThreadNumber>,
         shared: impl FnOnce() -> Option<T>,
-        mut join: impl FnMut(&mut Entry<K, T>, &mut Stats) -> R,
+        mut join: impl FnMut(&mut Entry<K, T>, &mut Counts) -> R,
     ) -> Found<R, K, M>
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -174,14 +195,21 @@ impl<K, T, S> Table<K, T, S> {
             }
         }
         let owned = make_key();
-        match shard.with(|entries| entries.join_or_insert(hash, key, owned, leader, shared, self.time(), &mut join)) {
+        let found = shard.with(|entries| {
+            let new = New { key: owned, shared, leader };
+            if shard.occupied.load(Ordering::Relaxed) == 0 {
+                return Ok(entries.begin(hash, entries.sequence(), new, self.time()));
+            }
+            entries.join_or_begin(hash, key, new, self.time(), &mut join)
+        });
+        match found {
             Ok(id) => Found::Led(id),
             Err((id, answer, owned)) => Found::Joined(id, answer, Unneeded::Key(owned)),
         }
     }
 
     /// Calls `f` with the flight of `key` that newcomers may join, if there is one.
-    pub(crate) fn peek<Q, R>(&self, key: &Q, f: impl FnOnce(Option<&mut Entry<K, T>>, &mut Stats) -> R) -> R
+    pub(crate) fn peek<Q, R>(&self, key: &Q, f: impl FnOnce(Option<&mut Entry<K, T>>, &mut Counts) -> R) -> R
     where
         Q: Hash + Equivalent<K> + ?Sized,
         S: BuildHasher,
@@ -189,8 +217,7 @@ impl<K, T, S> Table<K, T, S> {
         let hash = self.hash(key);
         self.shard(hash).with(|entries| {
             let (in_shard, time) = (hash.in_shard(), self.time());
-            let entry = entries.table.find_mut(table_hash(in_shard), |entry| entry.matches(in_shard, key, time));
-            f(entry, &mut entries.counts)
+            f(entries.roster.find(in_shard, |entry| entry.matches(in_shard, key, time)), &mut entries.counts)
         })
     }
 
@@ -202,17 +229,17 @@ impl<K, T, S> Table<K, T, S> {
     pub(crate) fn update<R>(
         &self,
         id: FlightId,
-        f: impl FnOnce(&mut Entry<K, T>, &mut Stats) -> (Verdict, R),
+        f: impl FnOnce(&mut Entry<K, T>, &mut Counts) -> (Verdict, R),
     ) -> Option<(R, Option<Entry<K, T>>)> {
         self.shard(id.hash).with(|entries| {
-            let mut occupied = find(&mut entries.table, id)?;
-            let (verdict, answer) = f(occupied.get_mut(), &mut entries.counts);
-            if verdict == Verdict::Keep {
-                return Some((answer, None));
-            }
-            let (entry, _) = occupied.remove();
-            entries.shrink_after_burst();
-            Some((answer, Some(entry)))
+            let mut answer = None;
+            let ask = |entry: &mut Entry<K, T>| {
+                let (verdict, given) = f(entry, &mut entries.counts);
+                answer = Some(given);
+                verdict == Verdict::Remove
+            };
+            let removed = entries.roster.remove_if(id, ask, |entry| entry)?;
+            Some((answer?, removed))
         })
     }
 
@@ -221,15 +248,8 @@ impl<K, T, S> Table<K, T, S> {
     /// It is what [`update`](Self::update) could do as well, for the one path that must not move a whole entry about.
     #[inline]
     pub(crate) fn remove_unshared(&self, id: FlightId) -> Option<K> {
-        self.shard(id.hash).with(|entries| {
-            let occupied = find(&mut entries.table, id)?;
-            if occupied.get().shared.is_some() {
-                return None;
-            }
-            let (Entry { key, .. }, _) = occupied.remove();
-            entries.shrink_after_burst();
-            Some(key)
-        })
+        self.shard(id.hash)
+            .with(|entries| entries.roster.remove_if(id, |entry| entry.shared.is_none(), |entry| entry.key)?)
     }
 
     /// Calls `f` with the entries of each shard in turn, under its lock.
@@ -254,15 +274,15 @@ impl<K, T, S> Table<K, T, S> {
 
 impl<K, T> Shard<K, T> {
     fn new() -> Self {
-        let entries = Entries { table: HashTable::new(), last_sequence: 0, counts: Stats::default() };
-        Self { occupied: AtomicUsize::new(0), entries: Mutex::new(entries) }
+        let entries = Entries { counts: Counts::default(), roster: Roster::new(), begun: 0 };
+        Self { entries: Mutex::new(entries), occupied: AtomicUsize::new(0) }
     }
 
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Entries<K, T>) -> R) -> R {
         self.entries.with(|entries| {
             let answer = f(entries);
-            self.occupied.store(entries.table.len(), Ordering::Relaxed);
+            self.occupied.store(entries.roster.len(), Ordering::Relaxed);
             answer
         })
     }
@@ -270,7 +290,13 @@ impl<K, T> Shard<K, T> {
 
 impl<K, T> Entries<K, T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry<K, T>> {
-        self.table.iter()
+        self.roster.iter()
+    }
+
+    /// What has happened in this shard since the group was made.
+    pub(crate) fn stats(&self) -> Stats {
+        let Counts { joins, take_overs, abandons, timeouts, forgets } = self.counts;
+        Stats { flights: self.begun, joins, take_overs, abandons, timeouts, forgets }
     }
 
     /// Joins the flight of `key` that takes newcomers, if there is one.
@@ -279,29 +305,25 @@ impl<K, T> Entries<K, T> {
         hash: KeyHash,
         key: &Q,
         time: Time,
-        join: impl FnOnce(&mut Entry<K, T>, &mut Stats) -> R,
+        join: impl FnOnce(&mut Entry<K, T>, &mut Counts) -> R,
     ) -> Option<(FlightId, R)>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let in_shard = hash.in_shard();
-        let entry = self.table.find_mut(table_hash(in_shard), |entry| entry.matches(in_shard, key, time))?;
+        let entry = self.roster.find(in_shard, |entry| entry.matches(in_shard, key, time))?;
         let id = FlightId { hash, sequence: entry.sequence };
         Some((id, join(entry, &mut self.counts)))
     }
 
     /// Joins the flight of `key`, and gives the owned key back; or begins a flight.
-    #[expect(clippy::too_many_arguments, reason = "the lock's half of `Table::join_or_lead`, called once")]
-    #[inline]
-    fn join_or_insert<Q, R>(
+    fn join_or_begin<Q, R>(
         &mut self,
         hash: KeyHash,
         key: &Q,
-        owned: K,
-        leader: Option<ThreadNumber>,
-        shared: impl FnOnce() -> Option<T>,
+        new: New<K, impl FnOnce() -> Option<T>>,
         time: Time,
-        join: impl FnOnce(&mut Entry<K, T>, &mut Stats) -> R,
+        join: impl FnOnce(&mut Entry<K, T>, &mut Counts) -> R,
     ) -> Result<FlightId, (FlightId, R, K)>
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -310,74 +332,87 @@ impl<K, T> Entries<K, T> {
         if time.limit.is_some() {
             self.close_aged(in_shard, time);
         }
-        let mut sequence = self.last_sequence.wrapping_add(1);
+        let mut sequence = self.sequence();
         let mut taken = false;
         // A search that finds nothing has seen every entry of this hash, so it also tells whether the next number is still
         // worn by a flight of 2^32 flights ago.
         let sought = |entry: &Entry<K, T>| {
-            taken |= entry.sequence == sequence && entry.hash == in_shard;
+            taken |= entry.is(FlightId { hash, sequence });
             entry.matches(in_shard, key, time)
         };
-        let rehash = |entry: &Entry<K, T>| table_hash(entry.hash);
-        match self.table.entry(table_hash(in_shard), sought, rehash) {
-            TableEntry::Occupied(mut occupied) => {
-                let entry = occupied.get_mut();
-                let id = FlightId { hash, sequence: entry.sequence };
-                Err((id, join(entry, &mut self.counts), owned))
-            }
-            TableEntry::Vacant(vacant) => {
-                if taken {
-                    sequence = free_sequence(vacant.into_table(), in_shard, sequence);
-                    let entry = Entry::new(owned, shared(), in_shard, sequence, leader, time.now);
-                    self.table.insert_unique(table_hash(in_shard), entry, rehash);
-                } else {
-                    vacant.insert(Entry::new(owned, shared(), in_shard, sequence, leader, time.now));
-                }
-                self.last_sequence = sequence;
-                self.counts.flights += 1;
-                Ok(FlightId { hash, sequence })
-            }
+        if let Some(entry) = self.roster.find(in_shard, sought) {
+            let id = FlightId { hash, sequence: entry.sequence };
+            return Err((id, join(entry, &mut self.counts), new.key));
         }
+        if taken {
+            sequence = self.free_sequence(hash, sequence);
+        }
+        Ok(self.begin(hash, sequence, new, time))
+    }
+
+    /// Begins a flight of a key that has none.
+    #[inline]
+    fn begin(
+        &mut self,
+        hash: KeyHash,
+        sequence: Sequence,
+        new: New<K, impl FnOnce() -> Option<T>>,
+        time: Time,
+    ) -> FlightId {
+        let New { key, shared, leader } = new;
+        let admission = Admission::open(time.now);
+        let hash_in_shard = hash.in_shard();
+        self.roster.insert_with(|| Entry { key, shared: shared(), hash: hash_in_shard, sequence, leader, admission });
+        self.begun += 1;
+        FlightId { hash, sequence }
+    }
+
+    /// The number of the next flight, if no old one wears it.
+    #[inline]
+    fn sequence(&self) -> Sequence {
+        Sequence::of(self.begun.wrapping_add(1))
+    }
+
+    #[cold]
+    fn free_sequence(&self, hash: KeyHash, mut sequence: Sequence) -> Sequence {
+        while self.roster.iter_alike(hash.in_shard()).any(|entry| entry.is(FlightId { hash, sequence })) {
+            sequence = sequence.next();
+        }
+        sequence
     }
 
     /// Closes flights that are too old for good: a flight that lasts until the clock has gone round would look young again.
     #[cold]
     fn close_aged(&mut self, hash: u32, time: Time) {
-        let alike = self.table.iter_hash_mut(table_hash(hash)).filter(|entry| entry.hash == hash);
+        let alike = self.roster.iter_alike_mut(hash).filter(|entry| entry.hash == hash);
         alike.filter(|entry| !entry.admission.admits(time.now, time.limit)).for_each(|entry| entry.admission.forget());
     }
+}
 
-    /// Gives memory back once most of it is unused. What a few flights need is kept, and the room left is twice what is
-    /// used, so neither a lone caller nor a steady load pays for it.
+impl Sequence {
+    /// The number of zero is that of a flight as long ago as can be.
     #[inline]
-    fn shrink_after_burst(&mut self) {
-        const ALWAYS_KEPT: usize = 14;
-        if self.table.capacity() > ALWAYS_KEPT && self.table.len() < self.table.capacity() / 8 {
-            let room = (self.table.len() * 2).max(ALWAYS_KEPT);
-            self.table.shrink_to(room, |entry| table_hash(entry.hash));
-        }
+    fn of(number: u64) -> Self {
+        const OF_ZERO: NonZeroU32 = NonZeroU32::MIN.saturating_add((1 << 31) - 1);
+        Self(NonZeroU32::new(number as u32).unwrap_or(OF_ZERO))
+    }
+
+    fn next(self) -> Self {
+        Self(self.0.checked_add(1).unwrap_or(NonZeroU32::MIN))
     }
 }
 
-/// Finds the entry of a flight by its identity, which is its number, not its key: no code of the user's runs.
-#[inline]
-fn find<K, T>(table: &mut HashTable<Entry<K, T>>, id: FlightId) -> Option<OccupiedEntry<'_, Entry<K, T>>> {
-    let hash = id.hash.in_shard();
-    let is_it = |entry: &Entry<K, T>| entry.sequence == id.sequence && entry.hash == hash;
-    table.find_entry(table_hash(hash), is_it).ok()
-}
-
-#[cold]
-fn free_sequence<K, T>(table: &HashTable<Entry<K, T>>, hash: u32, mut sequence: u32) -> u32 {
-    while table.iter_hash(table_hash(hash)).any(|e| e.hash == hash && e.sequence == sequence) {
-        sequence = sequence.wrapping_add(1);
-    }
-    sequence
+/// A flight that is about to begin, unless it turns out that there is one.
+struct New<K, F> {
+    key: K,
+    shared: F,
+    leader: Option<ThreadNumber>,
 }
 
 impl<K, T> Entry<K, T> {
-    fn new(key: K, shared: Option<T>, hash: u32, sequence: u32, leader: Option<ThreadNumber>, now: NonZeroU32) -> Self {
-        Self { key, shared, hash, sequence, leader, admission: Admission::open(now) }
+    #[inline]
+    fn is(&self, id: FlightId) -> bool {
+        self.sequence == id.sequence && self.hash == id.hash.in_shard()
     }
 
     #[inline]

@@ -10,10 +10,6 @@ use core::task::Waker;
 #[cfg(all(feature = "deadlock-detection", not(loom)))]
 use crate::deadlock::LeaderCell;
 
-/// How many threads a thread wakes when a flight lands. Each of those wakes as many: the leader returns at once, and
-/// hundreds are awake as fast as if it had woken them all.
-pub(crate) const RELAY: u32 = 2;
-
 /// The shared part of a flight: its state, its value once it has landed, and those who wait for it.
 pub(crate) struct Slot<V> {
     state: Mutex<Shared<V>>,
@@ -64,9 +60,9 @@ enum Threads {
     #[default]
     None,
     One,
-    /// The first ones, which wake the others.
-    Relay,
     All,
+    /// All, for the last time.
+    Last,
 }
 
 impl Wake {
@@ -120,9 +116,9 @@ impl<V> Slot<V> {
     pub(crate) fn wake(&self, wake: Wake) {
         match wake.threads {
             Threads::None => {}
-            Threads::One => self.queue.notify(1),
-            Threads::Relay => self.queue.notify(RELAY),
-            Threads::All => self.queue.notify(u32::MAX),
+            Threads::One => self.queue.notify_one(),
+            Threads::Last => self.queue.notify_last(),
+            Threads::All => self.queue.notify_all(),
         }
         wake_all(wake.tasks.into_iter());
     }
@@ -135,7 +131,7 @@ impl<V> Shared<V> {
             Land::Alone => (Some(value), Wake::default()),
             Land::Publish => {
                 self.value = Some(value);
-                let threads = if self.threads() > 0 { Threads::Relay } else { Threads::None };
+                let threads = if self.threads() > 0 { Threads::Last } else { Threads::None };
                 (None, Wake { tasks: self.tasks.take_all_wakers(), threads })
             }
         }
@@ -163,7 +159,7 @@ impl<V> Shared<V> {
         }
     }
 
-    /// What a waiter finds; it has collected the value if it finds one, and a thread must then relay.
+    /// What a waiter finds; it has collected the value if it finds one.
     pub(crate) fn look(&mut self, seat: Seat) -> Sight<V> {
         match self.flight.look(seat) {
             Look::Wait => Sight::Wait,

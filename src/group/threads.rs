@@ -1,7 +1,7 @@
 //! Threads as callers: leading, waiting for a value, taking over, giving up.
 
 use super::many::{Batch, check_length, in_order, land_all, missing};
-use super::slot::{Left, RELAY, Shared, Sight, Slot, own};
+use super::slot::{Left, Shared, Sight, Slot, own};
 use super::{Entered, Group, Leading, Newcomer, note_leader};
 use crate::call::Options;
 use crate::error::CallError;
@@ -182,7 +182,7 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
             match self.slot.with(|shared| shared.look(seat)) {
                 Sight::Value(value) => {
                     self.seat = None;
-                    return self.relay(value);
+                    return Followed::Value(value);
                 }
                 Sight::Abandoned => return self.give_up(CallError::Abandoned),
                 Sight::TakeOver => {
@@ -224,7 +224,7 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
     /// Leaves. If the flight has landed in the meantime, its value is returned after all.
     fn give_up(mut self, error: CallError) -> Followed<'g, K, V, S> {
         match self.leave(error == CallError::TimedOut) {
-            Some(value) => self.relay(value),
+            Some(value) => Followed::Value(value),
             None => Followed::Failed(error),
         }
     }
@@ -254,19 +254,11 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
         }
         None
     }
-
-    /// Passes the wake-up on before anything else: the caller may go on to run for long, and the others sleep.
-    fn relay(&self, value: Arc<V>) -> Followed<'g, K, V, S> {
-        self.slot.queue.relay(RELAY);
-        Followed::Value(value)
-    }
 }
 
 impl<K, V, S> Drop for Following<'_, K, V, S> {
     fn drop(&mut self) {
-        if let Some(_unwanted) = self.leave(false) {
-            self.slot.queue.relay(RELAY);
-        }
+        let _unwanted = self.leave(false);
     }
 }
 
@@ -316,7 +308,7 @@ mod tests {
             let mut woken = 0;
             while !waiter.is_finished() {
                 assert!(begun.elapsed() < 200 * LIMIT, "each wake-up has set the time limit back");
-                slot.queue.notify(u32::MAX);
+                slot.queue.notify_all();
                 woken += 1;
                 // Long enough for the waiter to go back to sleep, and shorter than its limit.
                 thread::sleep(LIMIT / 10);

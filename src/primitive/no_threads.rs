@@ -12,7 +12,11 @@ impl WaitQueue {
         Self
     }
 
-    pub(crate) fn notify(&self, _count: u32) {}
+    pub(crate) fn notify_one(&self) {}
+
+    pub(crate) fn notify_all(&self) {}
+
+    pub(crate) fn notify_last(&self) {}
 }
 
 /// Nobody can be told apart, so nothing is reported by thread.

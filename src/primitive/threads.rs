@@ -12,16 +12,21 @@ use std::sync::PoisonError;
 use std::sync::{Condvar, Mutex as QueueLock};
 use std::time::Instant;
 
+/// How many threads the last notification wakes by itself. Each thread that wakes wakes as many again: the notifier
+/// returns at once, and hundreds are awake as fast as if it had woken them all.
+const RELAY: u32 = 2;
+
 /// Where threads sleep until something that they are waiting for may have happened.
 ///
 /// The thing itself is state under another lock. A waiter [listens](Self::listen), checks the state, then
-/// [waits](Self::wait) with its ticket; a notifier changes the state, then calls [`notify`](Self::notify). A notification
-/// that falls between the check and the wait makes the ticket stale, and `wait` returns at once: no wake-up is lost.
+/// [waits](Self::wait) with its ticket; a notifier changes the state, then calls [`notify_one`](Self::notify_one),
+/// [`notify_all`](Self::notify_all) or [`notify_last`](Self::notify_last). A notification that falls between the check and
+/// the wait makes the ticket stale, and `wait` returns at once: no wake-up is lost.
 #[derive(Debug)]
 pub(crate) struct WaitQueue {
-    /// Counts notifications. Written under `lock` only; read without it by `listen` and by spinning waiters.
+    /// Counts notifications. Written under the lock only; read without it by `listen` and by spinning waiters.
     notifications: AtomicU32,
-    lock: QueueLock<()>,
+    sleepers: QueueLock<Sleepers>,
     condvar: Condvar,
 }
 
@@ -29,12 +34,32 @@ pub(crate) struct WaitQueue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u32);
 
+/// Who sleeps, counted so that no wake-up is sent to nobody: it would cost a system call all the same.
+#[derive(Debug)]
+struct Sleepers {
+    /// From before they sleep until they have the lock again.
+    asleep: u32,
+    /// How many of them the relay has yet to wake: no fewer than really sleep, as nobody goes to sleep while it runs. Those
+    /// that wake by themselves meanwhile stay counted; in the end somebody is woken in vain for each.
+    unwoken: u32,
+}
+
+impl Sleepers {
+    /// The caller's share of the relay, which it must wake.
+    fn next(&mut self) -> u32 {
+        let share = self.unwoken.min(RELAY);
+        self.unwoken -= share;
+        share
+    }
+}
+
 impl WaitQueue {
     pub(crate) fn new() -> Self {
-        Self { notifications: AtomicU32::new(0), lock: QueueLock::new(()), condvar: Condvar::new() }
+        let sleepers = QueueLock::new(Sleepers { asleep: 0, unwoken: 0 });
+        Self { notifications: AtomicU32::new(0), sleepers, condvar: Condvar::new() }
     }
 
-    /// Partner of [`notify`](Self::notify): must come before the check of the state, or a change between the check and the
+    /// Partner of the notifications: must come before the check of the state, or a change between the check and the
     /// listening would go unseen.
     pub(crate) fn listen(&self) -> Ticket {
         Ticket(self.notifications.load(Ordering::Acquire))
@@ -47,36 +72,58 @@ impl WaitQueue {
 
     /// Sleeps until a notification comes after `ticket`, or until `deadline`. May also return for no reason.
     pub(crate) fn wait(&self, ticket: Ticket, deadline: Option<Instant>) {
-        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_stale(ticket) {
             return;
         }
-        match deadline {
-            None => drop(self.condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)),
+        sleepers.asleep += 1;
+        let mut sleepers = match deadline {
+            None => self.condvar.wait(sleepers).unwrap_or_else(PoisonError::into_inner),
             Some(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());
-                drop(self.condvar.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner));
+                self.condvar.wait_timeout(sleepers, left).unwrap_or_else(PoisonError::into_inner).0
             }
-        }
+        };
+        sleepers.asleep -= 1;
+        // Before anything else, and whatever the reason that it woke for: the caller may go on to run for long, it may have
+        // got the wake-up at the moment at which its time was up, and the others sleep.
+        let share = sleepers.next();
+        drop(sleepers);
+        self.wake(share);
     }
 
-    /// Wakes up to `count` sleeping threads, after making every ticket stale. The state must have been changed before.
-    pub(crate) fn notify(&self, count: u32) {
-        {
-            // Under the lock, or a waiter between its check of the ticket and its sleep would miss the wake-up.
-            let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-            self.notifications.fetch_add(1, Ordering::Release);
-        }
-        self.relay(count);
+    /// Wakes one sleeping thread, after making every ticket stale. The state must have been changed before.
+    pub(crate) fn notify_one(&self) {
+        let share = self.notify(|sleepers| sleepers.asleep.min(1));
+        self.wake(share);
     }
 
-    /// Wakes up to `count` threads that an earlier [`notify`](Self::notify) left asleep.
-    pub(crate) fn relay(&self, count: u32) {
-        if count == u32::MAX {
+    /// Wakes all sleeping threads, after making every ticket stale. The state must have been changed before.
+    pub(crate) fn notify_all(&self) {
+        if self.notify(|sleepers| sleepers.asleep) > 0 {
             self.condvar.notify_all();
-        } else {
-            (0..count).for_each(|_| self.condvar.notify_one());
         }
+    }
+
+    /// Wakes the first few of the sleeping threads, which wake the others, after making every ticket stale. The state must
+    /// have been changed before, so that nobody who sees it goes to sleep any more.
+    pub(crate) fn notify_last(&self) {
+        let share = self.notify(|sleepers| {
+            sleepers.unwoken = sleepers.asleep;
+            sleepers.next()
+        });
+        self.wake(share);
+    }
+
+    fn notify(&self, choose: impl FnOnce(&mut Sleepers) -> u32) -> u32 {
+        // Under the lock, or a waiter between its check of the ticket and its sleep would miss the wake-up.
+        let mut sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.notifications.fetch_add(1, Ordering::Release);
+        choose(&mut sleepers)
+    }
+
+    fn wake(&self, count: u32) {
+        (0..count).for_each(|_| self.condvar.notify_one());
     }
 }
 
@@ -128,19 +175,41 @@ fn first_use(cell: &core::cell::Cell<u32>) -> u32 {
 
 /// Spins for a moment, some microseconds, until `done`. Does nothing on a machine with one core.
 pub(crate) fn spin_until(done: impl Fn() -> bool) {
-    if spinning_helps() {
-        let backoff = crossbeam_utils::Backoff::new();
-        while !backoff.is_completed() && !done() {
-            backoff.snooze();
+    const SPINS: u32 = 128;
+    const YIELDS: u32 = 4;
+    if !spinning_helps() {
+        return;
+    }
+    for turn in 0..SPINS + YIELDS {
+        if done() {
+            return;
         }
+        if turn < SPINS { core::hint::spin_loop() } else { std::thread::yield_now() }
+    }
+}
+
+/// Whether a thread that spins can see another one run.
+#[cfg(not(loom))]
+static MANY_CORES: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(false);
+
+/// Finds out whether there are several cores: to be called before anybody may want to spin.
+///
+/// A thread that is pinned to a core is told that there is one. So whoever builds a group asks, which is seldom a pinned
+/// thread, rather than whoever waits; and it asks again as long as nobody has heard of more than one.
+#[cfg(not(loom))]
+pub(crate) fn count_cores() {
+    if !spinning_helps() && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
+        MANY_CORES.store(true, Ordering::Relaxed);
     }
 }
 
 #[cfg(not(loom))]
 fn spinning_helps() -> bool {
-    static MANY_CORES: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *MANY_CORES.get_or_init(|| std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1))
+    MANY_CORES.load(Ordering::Relaxed)
 }
+
+#[cfg(loom)]
+pub(crate) fn count_cores() {}
 
 #[cfg(loom)]
 fn spinning_helps() -> bool {
@@ -224,7 +293,7 @@ mod tests {
         let queue = WaitQueue::new();
         let ticket = queue.listen();
         assert!(!queue.is_stale(ticket));
-        queue.notify(1);
+        queue.notify_one();
         assert!(queue.is_stale(ticket));
         queue.wait(ticket, None);
         let deadline = Instant::now() + Duration::from_millis(2);

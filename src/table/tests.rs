@@ -39,8 +39,10 @@ fn forget(table: &Strings, key: &str) {
 }
 
 #[test]
-fn an_entry_takes_32_bytes_with_a_key_of_eight() {
+fn with_a_key_of_eight_bytes_an_entry_takes_32_and_a_shard_128() {
     assert_eq!(size_of::<Entry<u64, crate::primitive::Arc<()>>>(), 32);
+    assert_eq!(size_of::<Option<Entry<u64, crate::primitive::Arc<()>>>>(), 32);
+    assert_eq!(size_of::<CachePadded<Shard<u64, crate::primitive::Arc<()>>>>(), 128);
 }
 
 #[test]
@@ -107,24 +109,23 @@ fn a_number_that_is_still_worn_by_an_old_flight_is_not_given_again() {
     forget(&table, "k");
     let second = lead(&table, &key);
     forget(&table, "k");
-    table.shards[0].with(|entries| entries.last_sequence = old.sequence.wrapping_sub(1));
+    table.shards[0].with(|entries| entries.begun = u64::from(old.sequence.0.get()) - 1 + (1 << 32));
     let new = lead(&table, &key);
     assert!(![old.sequence, second.sequence].contains(&new.sequence));
     assert_eq!(table.len(), 3);
     for id in [old, second, new] {
         assert!(remove(&table, id).is_some());
     }
-    table.shards[0].with(|entries| entries.last_sequence = u32::MAX);
+    table.shards[0].with(|entries| entries.begun = u64::from(u32::MAX));
     let round = lead(&table, &key);
-    assert_eq!(round.sequence, 0);
     let next = lead(&table, &"other".to_string());
-    assert_eq!(next.sequence, 1);
+    assert_eq!((round.sequence, next.sequence), (Sequence::of(0), Sequence::of(1)));
 }
 
 #[test]
 fn memory_is_given_back_after_a_burst_and_kept_for_a_few() {
     let table: Table<u64, (), DefaultHashBuilder> = Table::new(1, DefaultHashBuilder::default(), None);
-    let capacity = || table.shards[0].with(|entries| entries.table.capacity());
+    let capacity = || table.shards[0].with(|entries| entries.roster.capacity());
     let ids: Vec<FlightId> = (0..10_000).map(|key| lead(&table, &key)).collect();
     assert!(capacity() >= 10_000);
     for (done, id) in ids.into_iter().enumerate() {
