@@ -201,40 +201,10 @@ where
         let last = work.is_last_attempt();
         let waker = make_waker(&self.slot);
         let mut flight_cx = Context::from_waker(&waker);
-        let polled = if is_maker {
-            // A panic goes on up, to the caller whose closure made the work; on its way it abandons the flight.
-            let abandons = Abandons { place: self, last };
-            let polled = work.as_mut().poll(&mut flight_cx).map(|value| {
-                let shares = last || work.as_mut().shares(&value);
-                (value, shares)
-            });
-            mem::forget(abandons);
-            polled
-        } else {
-            let polled = catch_panic(|| {
-                work.as_mut().poll(&mut flight_cx).map(|value| {
-                    let shares = last || work.as_mut().shares(&value);
-                    (value, shares)
-                })
-            });
-            match polled {
-                Ok(polled) => polled,
-                Err(payload) => {
-                    let unclaimed = self.step_down(task, last, Deposit::Panic(payload));
-                    drop_ended(work, is_maker);
-                    return Poll::Ready(match unclaimed {
-                        // No caller will hear of it, so whoever runs the detached driver shall.
-                        Some(Deposit::Panic(payload)) if self.detached => {
-                            self.leave();
-                            Some(Arrival::Panicked(payload))
-                        }
-                        _ => None,
-                    });
-                }
-            }
-        };
-        match polled {
-            Poll::Pending => {
+        let polled = self.guarded(task, last, is_maker, || work.as_mut().poll(&mut flight_cx));
+        let arrival = match polled {
+            Err(arrival) => arrival,
+            Ok(Poll::Pending) => {
                 // The work goes back whatever happens: the waker is the user's code.
                 let mine = catch_panic(|| cx.waker().clone());
                 let (wakers, unneeded) = self.slot.with(|shared| {
@@ -246,36 +216,61 @@ where
                 if let Err(payload) = unneeded {
                     resume_panic(payload);
                 }
-                Poll::Pending
+                return Poll::Pending;
             }
-            Poll::Ready((value, true)) => {
-                let arrival = self.land(task, value);
-                drop_ended(work, is_maker);
-                Poll::Ready(Some(arrival))
-            }
-            Poll::Ready((value, false)) => {
-                let arrival = self.keep(task, value, is_maker);
-                drop_ended(work, is_maker);
-                Poll::Ready(arrival)
-            }
-        }
+            Ok(Poll::Ready(value)) => match self.land_alone(task, value) {
+                Ok(arrival) => Some(arrival),
+                Err(value) => match self.guarded(task, last, is_maker, || last || work.as_mut().shares(&value)) {
+                    Ok(true) => Some(self.land_shared(task, value)),
+                    Ok(false) => self.keep(task, value, is_maker),
+                    Err(arrival) => arrival,
+                },
+            },
+        };
+        drop_ended(work, is_maker);
+        Poll::Ready(arrival)
     }
 
+    /// Runs code that belongs to the work. If it panics, the flight is vacant; the panic goes on up to the caller whose closure
+    /// made the work, and is left for it if another drives.
     #[inline]
-    fn land(&mut self, task: TaskId, value: V) -> Arrival<V> {
+    fn guarded<R>(
+        &mut self,
+        task: TaskId,
+        last: bool,
+        is_maker: bool,
+        f: impl FnOnce() -> R,
+    ) -> Result<R, Option<Arrival<V>>> {
+        if is_maker {
+            let abandons = Abandons { place: self, last };
+            let result = f();
+            mem::forget(abandons);
+            return Ok(result);
+        }
+        catch_panic(f).map_err(|payload| match self.step_down(task, last, Deposit::Panic(payload)) {
+            // No caller will hear of it, so whoever runs the detached driver shall.
+            Some(Deposit::Panic(payload)) if self.detached => {
+                self.leave();
+                Some(Arrival::Panicked(payload))
+            }
+            _ => None,
+        })
+    }
+
+    /// Lands with the value, if nobody is there to share it with.
+    #[inline]
+    fn land_alone(&mut self, task: TaskId, value: V) -> Result<Arrival<V>, V> {
         let role = self.role();
         let alone = self.group.table.update(self.id, |_, _| {
             let alone = self.slot.with(|shared| shared.land_alone(task));
             (if alone.is_some() { Verdict::Remove } else { Verdict::Keep }, alone)
         });
-        match alone {
-            Some((None, _)) => self.land_shared(task, value),
-            alone => {
-                self.task = None;
-                drop(alone);
-                Arrival::Own(value, role)
-            }
+        if matches!(alone, Some((None, _))) {
+            return Err(value);
         }
+        self.task = None;
+        drop(alone);
+        Ok(Arrival::Own(value, role))
     }
 
     #[cold]

@@ -10,7 +10,6 @@
 //! - a task has no time limit but to be dropped, which also ends a work of its own. So the cases that say that a limit does not
 //!   interrupt one's own work are for threads (`h4`), and those of limits that are none or at once (`h6`);
 //! - `call_blocking` has no time limits;
-//! - where the flight owns the work, its `share_if` is asked about a lone caller's value too;
 //! - circles are found among threads that wait (`e2`); the work of a task belongs to no thread.
 
 use crate::support::executors::{Kind, start};
@@ -160,7 +159,7 @@ matrix! {
     - x x - x - x x  - x -  options::a_caller_that_takes_over_past_its_own_cap_makes_the_last_attempt;
     - x x - x - - x  - x -  options::share_if_travels_with_the_work_of_its_caller;
     - x x - x - - x  - x -  options::the_value_of_the_last_allowed_attempt_is_shared_whatever_share_if_says;
-    - - - - x - - x  - x -  options::share_if_is_not_asked_about_a_lone_callers_value;
+    - x x - x - - x  - x -  options::share_if_is_not_asked_about_a_lone_callers_value;
     - x x - x - - x  - x -  options::a_calls_own_options_win_over_the_groups;
 
     x x x x x x x x  x x x  reports::the_counters_tell_what_happened;
