@@ -25,22 +25,22 @@ pub(crate) struct Table<K, T, S> {
     clock: Option<AgeClock>,
 }
 
-/// What a lone call writes stands at the end, in one cache line if the key is small: the newest flight and the number of
-/// flights, the lock, the number of entries.
+/// What a lone call writes stands at the start, in one cache line if the key is small: the number of entries, the lock, the
+/// number of flights, and the newest of them.
 #[repr(C)]
 struct Shard<K, T> {
-    entries: Mutex<Entries<K, T>>,
     /// The number of entries as of the last unlock. Without the lock it is a guess.
     occupied: AtomicUsize,
+    entries: Mutex<Entries<K, T>>,
 }
 
 /// What a shard's lock guards.
 #[repr(C)]
 pub(crate) struct Entries<K, T> {
-    counts: Counts,
-    roster: Roster<K, T>,
     /// Flights begun in this shard since the group was made. The number of the last one comes of it.
     begun: u64,
+    roster: Roster<K, T>,
+    counts: Counts,
 }
 
 /// What else has happened in a shard since the group was made.
@@ -274,8 +274,8 @@ impl<K, T, S> Table<K, T, S> {
 
 impl<K, T> Shard<K, T> {
     fn new() -> Self {
-        let entries = Entries { counts: Counts::default(), roster: Roster::new(), begun: 0 };
-        Self { entries: Mutex::new(entries), occupied: AtomicUsize::new(0) }
+        let entries = Entries { begun: 0, roster: Roster::new(), counts: Counts::default() };
+        Self { occupied: AtomicUsize::new(0), entries: Mutex::new(entries) }
     }
 
     #[inline]

@@ -7,16 +7,16 @@
 use super::{Entry, FlightId, table_hash};
 use hashbrown::hash_table::HashTable;
 
-/// The newest stands last, next to what the shard has behind it.
+/// The newest stands first, next to what the shard has before it.
 #[repr(C)]
 pub(super) struct Roster<K, T> {
-    older: HashTable<Entry<K, T>>,
     newest: Option<Entry<K, T>>,
+    older: HashTable<Entry<K, T>>,
 }
 
 impl<K, T> Roster<K, T> {
     pub(super) fn new() -> Self {
-        Self { older: HashTable::new(), newest: None }
+        Self { newest: None, older: HashTable::new() }
     }
 
     #[inline]
