@@ -1,0 +1,76 @@
+//! Driving: work that wakes is polled by one caller, whichever is polled first, and no wake-up of it is lost.
+
+#![cfg(loom)]
+
+use loom::thread;
+use oneflight_loom_tests::tasks::{
+    Works, assert_gets, assert_nothing_left, block_on, call, new_group, parked, poll, until_waiting,
+};
+use oneflight_loom_tests::{KEY, check, join};
+
+/// The leader is not polled any more when its work wakes: a standby drives, and everybody is served.
+#[test]
+fn a_standby_drives_while_the_leader_is_parked() {
+    check(|| {
+        let (group, works) = (new_group(), Works::new());
+        let mut leader = parked(group.do_call(&KEY, works.make(0)));
+        let followers = [1, 2].map(|own| call(&group, &works, own));
+        until_waiting(&group, 1);
+        works.open();
+        followers.into_iter().for_each(|follower| assert!(matches!(join(follower), 0..=2)));
+        assert_eq!(poll(&mut leader), Some(0), "it gets its value when it is polled after all");
+        assert_nothing_left(&group);
+    });
+}
+
+/// The work wakes between any two steps of the poll that it is in, twice.
+#[test]
+fn a_wake_up_during_a_poll_is_not_lost() {
+    check(|| {
+        let (group, works) = (new_group(), Works::new());
+        let waking = {
+            let works = works.clone();
+            thread::spawn(move || {
+                works.stir();
+                works.open();
+            })
+        };
+        assert_eq!(block_on(group.do_call(&KEY, works.make(0))), 0);
+        join(waking);
+        assert_eq!(works.counts(), (1, 1, 1));
+        assert_nothing_left(&group);
+    });
+}
+
+/// The work has woken, and the leader and its standby are polled at the same time: one of them drives, and the lead may change
+/// hands, there and back.
+#[test]
+fn two_callers_are_polled_at_once() {
+    check(|| {
+        let (group, works) = (new_group(), Works::new());
+        let leader = parked(group.do_call(&KEY, works.make(0)));
+        let follower = call(&group, &works, 1);
+        until_waiting(&group, 1);
+        works.stir();
+        let waking = works.open_elsewhere();
+        assert_eq!(block_on(leader), 0);
+        join(waking);
+        assert!(matches!(join(follower), 0 | 1));
+        assert_nothing_left(&group);
+    });
+}
+
+/// The leader lands between any two steps of a task that looks, leaves its waker and goes to sleep.
+#[test]
+fn landing_wakes_a_task() {
+    check(|| {
+        let (group, works) = (new_group(), Works::new());
+        let leader = group.try_lead(&KEY).expect("nobody leads");
+        let follower = call(&group, &works, 1);
+        until_waiting(&group, 1);
+        assert!(leader.land(0).shared);
+        assert_gets(follower, 0);
+        assert_eq!(works.counts(), (0, 0, 0));
+        assert_nothing_left(&group);
+    });
+}
