@@ -8,6 +8,7 @@ use core::future::Future;
 use core::pin::{Pin, pin};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::task::{Context, Poll, Waker};
+use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Mutex, MutexGuard, Notify};
 use loom::thread::{self, JoinHandle};
 use oneflight::AsyncGroup;
@@ -100,6 +101,8 @@ struct Gate {
 struct Work {
     works: Works,
     value: u32,
+    /// What the work changes at each poll, whoever polls it: loom tells if two may do so at once.
+    state: UnsafeCell<()>,
 }
 
 impl Works {
@@ -120,7 +123,7 @@ impl Works {
         let works = self.clone();
         move || {
             works.0.begun.fetch_add(1, Ordering::Relaxed);
-            Box::pin(Work { works, value })
+            Box::pin(Work { works, value, state: UnsafeCell::new(()) })
         }
     }
 
@@ -196,6 +199,7 @@ impl Future for Work {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<u32> {
         let is_open = self.works.alone(|| {
+            self.state.with_mut(|_| ());
             let mut gate = self.works.gate();
             let former = if gate.open { None } else { gate.waker.replace(cx.waker().clone()) };
             let is_open = gate.open;
@@ -221,6 +225,13 @@ impl Drop for Work {
 pub fn call(group: &Arc<Group>, works: &Works, own: u32) -> JoinHandle<u32> {
     let work = works.make(own);
     crate::spawn(group, move |group| block_on(group.do_call(&KEY, work)))
+}
+
+/// Like [`call`], but the call joins before this returns, which saves the preemptions that it would take to get it there.
+pub fn join_and_go_on(group: &Arc<Group>, works: &Works, own: u32) -> JoinHandle<u32> {
+    let (group, work) = (Arc::clone(group), works.make(own));
+    let joined = parked(async move { group.do_call(&KEY, work).await });
+    thread::spawn(move || block_on(joined))
 }
 
 /// Lets the others run until `count` of them wait for [`KEY`]: asleep, or anywhere on their way there.

@@ -3,8 +3,9 @@
 #![cfg(loom)]
 
 use loom::thread;
+use oneflight::Role;
 use oneflight_loom_tests::tasks::{
-    Works, assert_gets, assert_nothing_left, block_on, call, new_group, parked, poll, until_waiting,
+    Works, assert_gets, assert_nothing_left, block_on, call, join_and_go_on, new_group, parked, poll, until_waiting,
 };
 use oneflight_loom_tests::{KEY, check, join};
 
@@ -58,6 +59,24 @@ fn two_callers_are_polled_at_once() {
         assert_eq!(block_on(leader), 0);
         join(waking);
         assert!(matches!(join(follower), 0 | 1));
+        assert_nothing_left(&group);
+    });
+}
+
+/// A value that is not to be shared, made by work whose driver may be another than its caller: it goes to that caller, and the
+/// other one makes its own.
+#[test]
+fn an_unshared_value_goes_to_whose_work_made_it() {
+    check(|| {
+        let (group, works) = (new_group(), Works::new());
+        let leader = parked(group.call(&KEY).share_if(|_| false).run(works.make(0)));
+        let follower = join_and_go_on(&group, &works, 1);
+        let waking = works.open_elsewhere();
+        let outcome = block_on(leader).expect("its work has made a value");
+        assert_eq!((outcome.value, outcome.role, outcome.shared), (0, Role::Led, false));
+        assert_gets(follower, 1);
+        join(waking);
+        assert_eq!(works.counts(), (2, 2, 2));
         assert_nothing_left(&group);
     });
 }

@@ -6,7 +6,7 @@ use loom::sync::Arc;
 use loom::thread::JoinHandle;
 use oneflight::Role;
 use oneflight_loom_tests::tasks::{
-    Group, Works, assert_gets, assert_nothing_left, block_on, call, new_group, parked, poll, until_waiting,
+    Group, Works, assert_gets, assert_nothing_left, block_on, join_and_go_on, new_group, parked, poll, until_waiting,
 };
 use oneflight_loom_tests::{KEY, assert_served, check, join, spawn};
 
@@ -22,7 +22,7 @@ fn landing_wakes_threads_and_tasks() {
     check(|| {
         let (group, works) = (new_group(), Works::new());
         let leader = parked(group.do_call(&KEY, works.make(0)));
-        let task = call(&group, &works, 1);
+        let task = join_and_go_on(&group, &works, 1);
         let thread = call_blocking(&group, &works, 2);
         until_waiting(&group, 2);
         works.open();
@@ -58,11 +58,11 @@ fn a_thread_or_a_task_takes_over() {
         let (group, works) = (new_group(), Works::new());
         works.open();
         let leader = group.try_lead(&KEY).expect("nobody leads");
-        let task = call(&group, &works, 1);
+        let task = parked(group.do_call(&KEY, works.make(1)));
         let thread = call_blocking(&group, &works, 2);
         until_waiting(&group, 2);
         drop(leader);
-        assert_eq!(join(task), join(thread));
+        assert_eq!(block_on(task), join(thread));
         assert_eq!((works.counts().0, group.stats().take_overs), (1, 1));
         assert_nothing_left(&group);
     });
