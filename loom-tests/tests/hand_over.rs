@@ -2,6 +2,8 @@
 
 #![cfg(loom)]
 
+use loom::sync::Arc;
+use loom::thread;
 use oneflight_loom_tests::tasks::{
     Works, assert_gets, assert_nothing_left, block_on, call, new_group, parked, until_waiting,
 };
@@ -75,6 +77,31 @@ fn a_standby_leaves_after_it_was_told() {
         join(waking);
         drop(leader);
         assert_eq!(works.counts(), (1, 1, 1));
+        assert_nothing_left(&group);
+    });
+}
+
+/// The leader leaves, and whoever its work was handed to leaves as well, while a newcomer joins: that one goes on with the same
+/// work, or begins a flight of its own.
+#[test]
+fn leader_and_heir_leave_while_a_newcomer_joins() {
+    check(|| {
+        let (group, works) = (new_group(), Works::new());
+        let leader = parked(group.do_call(&KEY, works.make(0)));
+        let heir = {
+            let (group, work) = (Arc::clone(&group), works.make(1));
+            parked(async move { group.do_call(&KEY, work).await })
+        };
+        let newcomer = call(&group, &works, 2);
+        let leaving = thread::spawn(move || drop(heir));
+        drop(leader);
+        join(leaving);
+        works.open();
+        match join(newcomer) {
+            0 => assert_eq!((works.counts(), group.stats().flights), ((1, 1, 1), 1)),
+            value => assert_eq!((value, works.counts(), group.stats().flights), (2, (2, 1, 2), 2)),
+        }
+        assert_eq!(group.stats().take_overs, 0);
         assert_nothing_left(&group);
     });
 }
