@@ -95,3 +95,18 @@ fn landing_wakes_a_task() {
         assert_nothing_left(&group);
     });
 }
+
+/// A task drives its work to its end and lands while another arrives, which is inside at that moment or comes too late.
+#[test]
+fn landing_meets_a_task_that_arrives() {
+    check(|| {
+        let (group, works) = (new_group(), Works::new());
+        works.open();
+        let other = call(&group, &works, 1);
+        let mine = block_on(group.call(&KEY).run(works.make(0))).expect("nobody leaves");
+        let other = join(other);
+        assert_eq!(mine.shared, mine.value == other);
+        assert_eq!(works.counts().0, if mine.shared { 1 } else { 2 });
+        assert_nothing_left(&group);
+    });
+}

@@ -26,6 +26,25 @@ fn the_last_caller_leaves_while_a_newcomer_joins() {
     });
 }
 
+/// A task keeps its value for itself while another arrives: that one takes over, or begins a flight of its own.
+#[test]
+fn a_value_is_kept_while_a_newcomer_joins() {
+    check(|| {
+        let (group, works) = (new_group(), Works::new());
+        works.open();
+        let keeps = |own| (Arc::clone(&group), works.make(own));
+        let [mine, other] = [0, 1].map(keeps).map(|(group, work)| async move {
+            let outcome = group.call(&KEY).share_if(|_| false).run(work).await;
+            outcome.map(|outcome| (outcome.value, outcome.shared))
+        });
+        let other = thread::spawn(move || block_on(other));
+        assert_eq!(block_on(mine), Ok((0, false)));
+        assert_eq!(join(other), Ok((1, false)));
+        assert_eq!(works.counts(), (2, 2, 2));
+        assert_nothing_left(&group);
+    });
+}
+
 /// The leader leaves without a value, and both tasks that are told of it are dropped: the third must hear of it (B4). The leader is
 /// one whose work is its own.
 #[test]
