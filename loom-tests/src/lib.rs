@@ -6,6 +6,8 @@
 
 extern crate alloc;
 
+pub mod tasks;
+
 use core::any::type_name;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::Arc;
