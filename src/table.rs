@@ -13,10 +13,10 @@ use core::hash::{BuildHasher, Hash};
 use core::num::NonZeroU32;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use crossbeam_utils::CachePadded;
+use flights::Flights;
 use hashbrown::Equivalent;
-use roster::Roster;
 
-mod roster;
+mod flights;
 
 /// The flights of a group. `T` is what a flight gets when somebody joins it.
 pub(crate) struct Table<K, T, S> {
@@ -39,7 +39,7 @@ struct Shard<K, T> {
 pub(crate) struct Entries<K, T> {
     /// Flights begun in this shard since the group was made. The number of the last one comes of it.
     begun: u64,
-    roster: Roster<K, T>,
+    flights: Flights<K, T>,
     counts: Counts,
 }
 
@@ -217,7 +217,7 @@ impl<K, T, S> Table<K, T, S> {
         let hash = self.hash(key);
         self.shard(hash).with(|entries| {
             let (in_shard, time) = (hash.in_shard(), self.time());
-            f(entries.roster.find(in_shard, |entry| entry.matches(in_shard, key, time)), &mut entries.counts)
+            f(entries.flights.find(in_shard, |entry| entry.matches(in_shard, key, time)), &mut entries.counts)
         })
     }
 
@@ -238,7 +238,7 @@ impl<K, T, S> Table<K, T, S> {
                 answer = Some(given);
                 verdict == Verdict::Remove
             };
-            let removed = entries.roster.remove_if(id, ask, |entry| entry)?;
+            let removed = entries.flights.remove_if(id, ask, |entry| entry)?;
             Some((answer?, removed))
         })
     }
@@ -249,7 +249,7 @@ impl<K, T, S> Table<K, T, S> {
     #[inline]
     pub(crate) fn remove_unshared(&self, id: FlightId) -> Option<K> {
         self.shard(id.hash)
-            .with(|entries| entries.roster.remove_if(id, |entry| entry.shared.is_none(), |entry| entry.key)?)
+            .with(|entries| entries.flights.remove_if(id, |entry| entry.shared.is_none(), |entry| entry.key)?)
     }
 
     /// Calls `f` with the entries of each shard in turn, under its lock.
@@ -274,7 +274,7 @@ impl<K, T, S> Table<K, T, S> {
 
 impl<K, T> Shard<K, T> {
     fn new() -> Self {
-        let entries = Entries { begun: 0, roster: Roster::new(), counts: Counts::default() };
+        let entries = Entries { begun: 0, flights: Flights::new(), counts: Counts::default() };
         Self { occupied: AtomicUsize::new(0), entries: Mutex::new(entries) }
     }
 
@@ -282,7 +282,7 @@ impl<K, T> Shard<K, T> {
     fn with<R>(&self, f: impl FnOnce(&mut Entries<K, T>) -> R) -> R {
         self.entries.with(|entries| {
             let answer = f(entries);
-            self.occupied.store(entries.roster.len(), Ordering::Relaxed);
+            self.occupied.store(entries.flights.len(), Ordering::Relaxed);
             answer
         })
     }
@@ -290,7 +290,7 @@ impl<K, T> Shard<K, T> {
 
 impl<K, T> Entries<K, T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry<K, T>> {
-        self.roster.iter()
+        self.flights.iter()
     }
 
     /// What has happened in this shard since the group was made.
@@ -311,7 +311,7 @@ impl<K, T> Entries<K, T> {
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let in_shard = hash.in_shard();
-        let entry = self.roster.find(in_shard, |entry| entry.matches(in_shard, key, time))?;
+        let entry = self.flights.find(in_shard, |entry| entry.matches(in_shard, key, time))?;
         let id = FlightId { hash, sequence: entry.sequence };
         Some((id, join(entry, &mut self.counts)))
     }
@@ -340,7 +340,7 @@ impl<K, T> Entries<K, T> {
             taken |= entry.is(FlightId { hash, sequence });
             entry.matches(in_shard, key, time)
         };
-        if let Some(entry) = self.roster.find(in_shard, sought) {
+        if let Some(entry) = self.flights.find(in_shard, sought) {
             let id = FlightId { hash, sequence: entry.sequence };
             return Err((id, join(entry, &mut self.counts), new.key));
         }
@@ -362,7 +362,7 @@ impl<K, T> Entries<K, T> {
         let New { key, shared, leader } = new;
         let admission = Admission::open(time.now);
         let hash_in_shard = hash.in_shard();
-        self.roster.insert_with(|| Entry { key, shared: shared(), hash: hash_in_shard, sequence, leader, admission });
+        self.flights.insert_with(|| Entry { key, shared: shared(), hash: hash_in_shard, sequence, leader, admission });
         self.begun += 1;
         FlightId { hash, sequence }
     }
@@ -375,7 +375,7 @@ impl<K, T> Entries<K, T> {
 
     #[cold]
     fn free_sequence(&self, hash: KeyHash, mut sequence: Sequence) -> Sequence {
-        while self.roster.iter_alike(hash.in_shard()).any(|entry| entry.is(FlightId { hash, sequence })) {
+        while self.flights.iter_alike(hash.in_shard()).any(|entry| entry.is(FlightId { hash, sequence })) {
             sequence = sequence.next();
         }
         sequence
@@ -384,7 +384,7 @@ impl<K, T> Entries<K, T> {
     /// Closes flights that are too old for good: a flight that lasts until the clock has gone round would look young again.
     #[cold]
     fn close_aged(&mut self, hash: u32, time: Time) {
-        let alike = self.roster.iter_alike_mut(hash).filter(|entry| entry.hash == hash);
+        let alike = self.flights.iter_alike_mut(hash).filter(|entry| entry.hash == hash);
         alike.filter(|entry| !entry.admission.admits(time.now, time.limit)).for_each(|entry| entry.admission.forget());
     }
 }

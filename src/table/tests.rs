@@ -125,7 +125,7 @@ fn a_number_that_is_still_worn_by_an_old_flight_is_not_given_again() {
 #[test]
 fn memory_is_given_back_after_a_burst_and_kept_for_a_few() {
     let table: Table<u64, (), DefaultHashBuilder> = Table::new(1, DefaultHashBuilder::default(), None);
-    let capacity = || table.shards[0].with(|entries| entries.roster.capacity());
+    let capacity = || table.shards[0].with(|entries| entries.flights.capacity());
     let ids: Vec<FlightId> = (0..10_000).map(|key| lead(&table, &key)).collect();
     assert!(capacity() >= 10_000);
     for (done, id) in ids.into_iter().enumerate() {

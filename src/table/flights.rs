@@ -9,12 +9,12 @@ use hashbrown::hash_table::HashTable;
 
 /// The newest stands first, next to what the shard has before it.
 #[repr(C)]
-pub(super) struct Roster<K, T> {
+pub(super) struct Flights<K, T> {
     newest: Option<Entry<K, T>>,
     older: HashTable<Entry<K, T>>,
 }
 
-impl<K, T> Roster<K, T> {
+impl<K, T> Flights<K, T> {
     pub(super) fn new() -> Self {
         Self { newest: None, older: HashTable::new() }
     }
