@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 wanted=90
 
 case ${1:-} in
-sync) files=(flight.rs table.rs sync_group.rs 'sync_group/*.rs' group.rs group/{lead,many,slot,threads}.rs) ;;
+sync) files=(flight.rs table.rs 'table/*.rs' sync_group.rs 'sync_group/*.rs' group.rs group/{lead,many,slot,threads}.rs) ;;
 async) files=(async_group.rs 'async_group/*.rs' group/{roster,tasks,visit}.rs) ;;
 *) die "usage: bash ci/mutants.sh sync|async [OPTIONS OF CARGO MUTANTS]" ;;
 esac
