@@ -116,7 +116,12 @@ impl Bench {
         self.target(&samples, name, 0, AtMost(0.43), field.inline, best);
         self.target(&samples, name, 0, AtMost(1.3), field.inline, floor);
         self.target(&samples, name, 0, AtMost(0.9), field.owned, best);
-        self.report.figure(&format!("{name}: oneflight"), "over the boxed floor", "", samples.ratio(field.owned, boxed, 0));
+        self.report.figure(
+            &format!("{name}: oneflight"),
+            "over the boxed floor",
+            "",
+            samples.ratio(field.owned, boxed, 0),
+        );
     }
 
     fn fan_out_on_tokio(&mut self, name: &str, followers: usize) {
