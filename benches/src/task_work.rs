@@ -72,12 +72,12 @@ impl Future for Steps {
     type Output = u64;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<u64> {
-        if self.left == 0 {
-            return Poll::Ready(1);
-        }
         // Polled without having been woken, it goes on waiting.
         let mut waker = self.clock.0.lock();
         let woken = waker.is_none();
+        if woken && self.left == 0 {
+            return Poll::Ready(1);
+        }
         *waker = Some(cx.waker().clone());
         drop(waker);
         self.left -= u32::from(woken);
