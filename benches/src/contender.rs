@@ -1,4 +1,4 @@
-//! Everything that is measured, behind one small trait.
+//! Everything that is measured, behind one small trait; what tasks call is in [`tasks`].
 //!
 //! | contender | as it is used | hasher |
 //! |---|---|---|
@@ -9,6 +9,7 @@
 //! | [`Floor`](floor::Floor) | what any of them must at least do, written by hand | as oneflight |
 
 pub mod floor;
+pub mod tasks;
 
 use alloc::borrow::ToOwned;
 use core::cell::Cell;

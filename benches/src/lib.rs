@@ -7,6 +7,9 @@
 //! | [`contender`] | everything that is measured, behind one small trait |
 //! | [`workload`] | what the contenders are made to do, and how long it took |
 //! | [`fan_out`] | the workload that needs hundreds of sleeping threads |
+//! | [`task_load`] | what the contenders that coalesce tasks are made to do |
+//! | [`task_work`] | work for tasks, which waits until it is told to go on |
+//! | [`executor`] | executors to run tasks on |
 //! | [`load`] | keys, and work of a known length |
 //! | [`rounds`] | interleaved rounds, medians, ratios |
 //! | [`report`] | figures, targets, the tables, the exit code |
@@ -18,10 +21,13 @@
 extern crate alloc;
 
 pub mod contender;
+pub mod executor;
 pub mod fan_out;
 pub mod load;
 pub mod machine;
 pub mod options;
 pub mod report;
 pub mod rounds;
+pub mod task_load;
+pub mod task_work;
 pub mod workload;

@@ -38,6 +38,12 @@ impl Options {
         self.filter.as_ref().is_none_or(|filter| workload.contains(filter.as_str()))
     }
 
+    /// How large a crowd to gather where `usual` suits; a small one if it is only to see that it runs.
+    #[must_use]
+    pub fn size(&self, usual: usize) -> usize {
+        if self.bench { usual } else { usual.min(200) }
+    }
+
     /// How many rounds to run of a workload for which `usual` suits.
     #[must_use]
     pub fn rounds(&self, usual: u32) -> u32 {

@@ -102,6 +102,29 @@ impl<const N: usize> Samples<N> {
         self.names.iter().map(String::as_str).zip(self.figures.iter().map(spread))
     }
 
+    /// Of these contenders, the one with the least median.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    #[must_use]
+    pub fn least(&self, of: &[Id], figure: usize) -> Id {
+        let median = |id: &Id| self.spread(*id, figure).median;
+        *of.iter().min_by(|a, b| median(a).total_cmp(&median(b))).expect("there is no least of none")
+    }
+
+    /// The spread of one figure of one contender.
+    #[must_use]
+    pub fn spread(&self, of: Id, figure: usize) -> Spread {
+        Spread::of(self.figures[of.0].iter().map(|sample| sample[figure]).collect())
+    }
+
+    /// The name of a contender.
+    #[must_use]
+    pub fn name(&self, of: Id) -> &str {
+        &self.names[of.0]
+    }
+
     /// One figure of one contender over the same figure of another, round by round.
     #[must_use]
     pub fn ratio(&self, of: Id, to: Id, figure: usize) -> Spread {

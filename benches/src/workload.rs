@@ -63,7 +63,7 @@ where
     })
 }
 
-fn undisturbed(sample: impl Fn() -> (f64, bool)) -> f64 {
+pub(crate) fn undisturbed(sample: impl Fn() -> (f64, bool)) -> f64 {
     let mut tries = 1;
     loop {
         let (nanos, disturbed) = sample();
@@ -74,14 +74,14 @@ fn undisturbed(sample: impl Fn() -> (f64, bool)) -> f64 {
     }
 }
 
-struct Measured {
+pub(crate) struct Measured {
     start: Instant,
     end: Instant,
-    disturbed: bool,
+    pub(crate) disturbed: bool,
 }
 
 impl Measured {
-    fn from(run: impl FnOnce()) -> Self {
+    pub(crate) fn from(run: impl FnOnce()) -> Self {
         let before = machine::preemptions();
         let start = Instant::now();
         run();
@@ -89,7 +89,7 @@ impl Measured {
         Self { start, end, disturbed: machine::preemptions() != before }
     }
 
-    fn nanos_a_call(&self, calls: usize) -> f64 {
+    pub(crate) fn nanos_a_call(&self, calls: usize) -> f64 {
         (self.end - self.start).as_secs_f64() * 1e9 / calls as f64
     }
 }

@@ -1,11 +1,15 @@
 //! The least that coalescing can cost: find out that nobody is at it, say that one is, work, say that one is done.
 
 use super::Blocking;
+use super::tasks::Coalesces;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use core::borrow::Borrow;
 use core::fmt;
+use core::future::Future;
 use core::hash::{BuildHasher as _, Hash};
+use core::hint::black_box;
+use core::pin::Pin;
 use crossbeam_utils::CachePadded;
 use hashbrown::DefaultHashBuilder;
 use hashbrown::hash_table::{Entry, HashTable};
@@ -41,6 +45,44 @@ impl<K> fmt::Debug for Floor<K> {
     }
 }
 
+impl<K> Floor<K> {
+    #[inline]
+    fn shard(&self, hash: u64) -> &Mutex<HashTable<K>> {
+        // hashbrown takes the position from the low bits and a tag from the top seven: the shard is named by others.
+        &self.shards[(hash >> 40) as usize % self.shards.len()]
+    }
+
+    /// Says that one is at it. Returns the hash.
+    #[inline]
+    fn enter<Q>(&self, key: &Q) -> u64
+    where
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+        K: Borrow<Q>,
+    {
+        let hash = self.hasher.hash_one(key);
+        let mut table = self.shard(hash).lock();
+        let rehash = |other: &K| self.hasher.hash_one(other.borrow());
+        if let Entry::Vacant(vacant) = table.entry(hash, |other| other.borrow() == key, rehash) {
+            vacant.insert(key.to_owned());
+        }
+        hash
+    }
+
+    /// Says that one is done.
+    #[inline]
+    fn leave<Q>(&self, hash: u64, key: &Q)
+    where
+        Q: Eq + ?Sized,
+        K: Borrow<Q>,
+    {
+        let removed = {
+            let mut table = self.shard(hash).lock();
+            table.find_entry(hash, |other| other.borrow() == key).ok().map(|found| found.remove().0)
+        };
+        drop(removed);
+    }
+}
+
 impl<Q, K, V> Blocking<Q, V> for Floor<K>
 where
     Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
@@ -48,23 +90,43 @@ where
 {
     #[inline]
     fn call(&self, key: &Q, work: impl Fn() -> V) -> V {
-        let hash = self.hasher.hash_one(key);
-        // hashbrown takes the position from the low bits and a tag from the top seven: the shard is named by others.
-        let shard = &self.shards[(hash >> 40) as usize % self.shards.len()];
-        let is_it = |other: &K| other.borrow() == key;
-        {
-            let mut table = shard.lock();
-            let rehash = |other: &K| self.hasher.hash_one(other.borrow());
-            if let Entry::Vacant(vacant) = table.entry(hash, is_it, rehash) {
-                vacant.insert(key.to_owned());
-            }
-        }
+        let hash = self.enter(key);
         let value = work();
-        let removed = {
-            let mut table = shard.lock();
-            table.find_entry(hash, is_it).ok().map(|found| found.remove().0)
-        };
-        drop(removed);
+        self.leave(hash, key);
+        value
+    }
+}
+
+/// The same for work that runs inside the caller's future.
+impl Coalesces for Floor<u64> {
+    #[inline]
+    async fn call<'a, W, F>(&'a self, key: &'a u64, work: W) -> u64
+    where
+        W: FnOnce() -> F + Send + 'a,
+        F: Future<Output = u64> + Send + 'static,
+    {
+        let hash = self.enter(key);
+        let value = work().await;
+        self.leave(hash, key);
+        value
+    }
+}
+
+/// The same for work that a flight owns: one box more.
+#[derive(Debug, Default)]
+pub struct Boxed(Floor<u64>);
+
+impl Coalesces for Boxed {
+    #[inline]
+    async fn call<'a, W, F>(&'a self, key: &'a u64, work: W) -> u64
+    where
+        W: FnOnce() -> F + Send + 'a,
+        F: Future<Output = u64> + Send + 'static,
+    {
+        let hash = self.0.enter(key);
+        let work: Pin<Box<dyn Future<Output = u64> + Send>> = Box::pin(work());
+        let value = black_box(work).await;
+        self.0.leave(hash, key);
         value
     }
 }
