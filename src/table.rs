@@ -174,9 +174,19 @@ impl<K, T, S> Table<K, T, S> {
             }
         }
         let owned = make_key();
-        match shard.with(|entries| entries.join_or_insert(hash, key, owned, leader, shared, self.time(), &mut join)) {
-            Ok(id) => Found::Led(id),
-            Err((id, answer, owned)) => Found::Joined(id, answer, Unneeded::Key(owned)),
+        // Beside the result, which for a caller that leads is a number and stays in a register.
+        let mut joined = None;
+        let led = shard.with(|entries| {
+            entries.join_or_insert(hash, key, owned, leader, shared, self.time(), |id, owned, entry, counts| {
+                joined = Some((id, join(entry, counts), owned));
+            })
+        });
+        match led {
+            Some(sequence) => Found::Led(FlightId { hash, sequence }),
+            None => {
+                let (id, answer, owned) = joined.expect("whoever does not lead has joined");
+                Found::Joined(id, answer, Unneeded::Key(owned))
+            }
         }
     }
 
@@ -290,10 +300,10 @@ impl<K, T> Entries<K, T> {
         Some((id, join(entry, &mut self.counts)))
     }
 
-    /// Joins the flight of `key`, and gives the owned key back; or begins a flight.
+    /// Joins the flight of `key` by way of `join`, which gets the owned key back; or begins a flight, and returns its number.
     #[expect(clippy::too_many_arguments, reason = "the lock's half of `Table::join_or_lead`, called once")]
     #[inline]
-    fn join_or_insert<Q, R>(
+    fn join_or_insert<Q>(
         &mut self,
         hash: KeyHash,
         key: &Q,
@@ -301,8 +311,8 @@ impl<K, T> Entries<K, T> {
         leader: Option<ThreadNumber>,
         shared: impl FnOnce() -> Option<T>,
         time: Time,
-        join: impl FnOnce(&mut Entry<K, T>, &mut Stats) -> R,
-    ) -> Result<FlightId, (FlightId, R, K)>
+        join: impl FnOnce(FlightId, K, &mut Entry<K, T>, &mut Stats),
+    ) -> Option<u32>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
@@ -323,7 +333,8 @@ impl<K, T> Entries<K, T> {
             TableEntry::Occupied(mut occupied) => {
                 let entry = occupied.get_mut();
                 let id = FlightId { hash, sequence: entry.sequence };
-                Err((id, join(entry, &mut self.counts), owned))
+                join(id, owned, entry, &mut self.counts);
+                None
             }
             TableEntry::Vacant(vacant) => {
                 if taken {
@@ -335,7 +346,7 @@ impl<K, T> Entries<K, T> {
                 }
                 self.last_sequence = sequence;
                 self.counts.flights += 1;
-                Ok(FlightId { hash, sequence })
+                Some(sequence)
             }
         }
     }
