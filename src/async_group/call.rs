@@ -9,7 +9,6 @@ use crate::error::CallError;
 use crate::outcome::Outcome;
 use core::future::{Future, poll_fn};
 use core::hash::{BuildHasher, Hash};
-use core::pin::pin;
 use hashbrown::Equivalent;
 
 impl<'a, K, V, S, Q, M, P> Call<'a, AsyncGroup<K, V, S>, V, Q, M, P>
@@ -134,11 +133,7 @@ where
         F: Future<Output = V>,
     {
         let Self { group, key, make_key, options, detach: _ } = self;
-        let call = InlineCall::new(&*group.group, key, make_key, options, work);
-        async move {
-            let mut call = pin!(call);
-            poll_fn(|cx| call.as_mut().poll(cx)).await
-        }
+        InlineCall::new(&*group.group, key, make_key, options, work)
     }
 
     /// A thread joins the same flights: see [`AsyncGroup::do_call_blocking`], also for its hazard.

@@ -1,7 +1,7 @@
 //! The ways to call an `AsyncGroup`.
 
 use super::AsyncGroup;
-use super::inline::InlineCall;
+use super::inline::{InlineCall, PlainInlineCall};
 use super::owned::OwnedCall;
 use crate::call::Call;
 use crate::error::CallError;
@@ -10,7 +10,6 @@ use alloc::borrow::ToOwned;
 use alloc::sync::Arc;
 use core::future::{Future, poll_fn};
 use core::hash::{BuildHasher, Hash};
-use core::pin::pin;
 use core::task::{Poll, ready};
 use hashbrown::Equivalent;
 
@@ -122,23 +121,9 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         W: FnOnce() -> F,
         F: Future<Output = V>,
     {
-        let start = move |work| {
-            let options = self.group.defaults.options();
-            InlineCall::new(&*self.group, key, move || key.to_owned(), options, work)
-        };
-        async move {
-            let mut call = pin!(start(work));
-            loop {
-                match poll_fn(|cx| call.as_mut().poll(cx)).await {
-                    Ok(outcome) => return outcome.value,
-                    Err(CallError::Abandoned) => match call.as_mut().take_unused() {
-                        Some(work) => call.set(start(work)),
-                        None => CallError::Abandoned.refuse(),
-                    },
-                    Err(error) => error.refuse(),
-                }
-            }
-        }
+        let make = |key: &'a Q| move || key.to_owned();
+        let call = InlineCall::new(&*self.group, key, make(key), self.group.defaults.options(), work);
+        PlainInlineCall::new(call, make)
     }
 
     /// A thread joins the same flights: it waits for one that is led, whoever leads it, and otherwise runs `work` itself.

@@ -1,7 +1,7 @@
 //! Calls whose work runs inside the caller's own future.
 
 use super::place::{Arrival, Place};
-use crate::call::Options;
+use crate::call::{OnAbandon, Options};
 use crate::error::CallError;
 use crate::group::{Entered, Group, Leading, Newcomer, own};
 use crate::outcome::Outcome;
@@ -19,7 +19,9 @@ pin_project! {
         group: &'a Group<K, V, S>,
         key: &'a Q,
         make_key: Option<M>,
-        options: Options<Option<P>>,
+        max_attempts: u32,
+        on_abandon: OnAbandon,
+        share_if: Option<P>,
         work: Option<W>,
         #[pin]
         stage: Stage<'a, K, V, S, F>,
@@ -34,20 +36,11 @@ pin_project! {
         Waiting { place: Place<&'a Group<K, V, S>, K, V, S> },
         // The lead comes first, so that it is dropped first: the flight is abandoned before the work is dropped.
         Leading {
+            // `None` while the work is polled: the poll holds it, and so abandons the flight if it panics.
             leading: Option<Leading<'a, K, V, S>>,
-            polled: bool,
             #[pin]
             future: F,
         },
-    }
-}
-
-/// Abandons the flight if the poll of its work panics.
-struct Abandons<'p, 'a, K, V, S>(&'p mut Option<Leading<'a, K, V, S>>);
-
-impl<K, V, S> Drop for Abandons<'_, '_, K, V, S> {
-    fn drop(&mut self) {
-        self.0.take();
     }
 }
 
@@ -61,89 +54,173 @@ where
     W: FnOnce() -> F,
     F: Future<Output = V>,
 {
+    #[inline]
     pub(super) fn new(group: &'a Group<K, V, S>, key: &'a Q, make_key: M, options: Options<P>, work: W) -> Self {
-        let options = options.map_share_if(Some);
-        Self { group, key, make_key: Some(make_key), options, work: Some(work), stage: Stage::Outside }
+        let Options { max_attempts, on_abandon, share_if, .. } = options;
+        let (make_key, share_if, work) = (Some(make_key), Some(share_if), Some(work));
+        Self { group, key, make_key, max_attempts, on_abandon, share_if, work, stage: Stage::Outside }
     }
 
-    /// The work, if it has not been used.
-    pub(super) fn take_unused(self: Pin<&mut Self>) -> Option<W> {
-        self.project().work.take()
+    /// Begins again, if there is work that has not been used.
+    #[cold]
+    fn restart(self: Pin<&mut Self>, key_maker: &impl Fn(&'a Q) -> M) -> bool {
+        let this = self.project();
+        *this.make_key = Some(key_maker(this.key));
+        this.work.is_some()
     }
 
-    pub(super) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Outcome<V>, CallError>> {
+    #[inline]
+    fn advance(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Outcome<V>, CallError>> {
         let mut this = self.project();
-        let Options { on_abandon, max_attempts, .. } = *this.options;
-        if let Some(make_key) = this.make_key.take() {
-            let newcomer = Newcomer { on_abandon, max_attempts, is_thread: true };
-            let entered = this.group.enter(
-                *this.key,
-                make_key,
-                newcomer,
-                || None,
-                |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
-                |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
-            );
-            match entered {
-                Entered::Lead(leading) => {
-                    let work = this.work.take().expect("a call leads once at most");
-                    let future = work();
-                    this.stage.set(Stage::Leading { leading: Some(leading), polled: false, future });
-                }
-                Entered::Wait(place) => this.stage.set(Stage::Waiting { place }),
-                Entered::Reentrant => return Poll::Ready(Err(CallError::Reentrant)),
-            }
-        }
-        if let StageProjection::Waiting { place } = this.stage.as_mut().project() {
-            let id = place.id();
-            let outcome = match ready!(place.poll(cx)) {
-                Arrival::TookOver { attempt, waker } => {
-                    let leading = Leading::new(*this.group, id, attempt, max_attempts);
-                    drop(waker);
-                    let work = this.work.take().expect("a call leads once at most");
-                    let future = work();
-                    this.stage.set(Stage::Leading { leading: Some(leading), polled: false, future });
-                    None
-                }
-                Arrival::Landed(value, role) => Some(Ok(Outcome { value: own(value), role, shared: true })),
-                Arrival::Own(value, role) => Some(Ok(Outcome { value, role, shared: false })),
-                Arrival::Failed(error) => Some(Err(error)),
-                Arrival::Panicked(payload) => crate::primitive::resume_panic(payload),
-            };
-            if let Some(outcome) = outcome {
-                this.stage.set(Stage::Outside);
-                return Poll::Ready(outcome);
-            }
-        }
-        let StageProjection::Leading { leading, polled, future } = this.stage.as_mut().project() else {
-            panic!("a call is not polled after it has ended");
+        let Some(make_key) = this.make_key.take() else {
+            return Self::resume(this.stage, this.group, *this.max_attempts, this.work, this.share_if, cx);
         };
-        // While the work is polled, a call of its own key from inside it would wait for itself, and is told so by the thread
-        // that is noted here. Entering has noted it for the first poll.
-        if let Some(leading) = leading.as_ref().filter(|_| *polled) {
-            leading.note_thread(ThreadNumber::current());
+        let on_abandon = *this.on_abandon;
+        let newcomer = Newcomer { on_abandon, max_attempts: *this.max_attempts, is_thread: true };
+        let entered = this.group.enter(
+            *this.key,
+            make_key,
+            newcomer,
+            || None,
+            |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
+            |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
+        );
+        match entered {
+            Entered::Lead(leading) => {
+                let work = this.work.take().expect("a call leads once at most");
+                this.stage.set(Stage::Leading { leading: None, future: work() });
+                Self::drive(this.stage, leading, this.share_if, cx)
+            }
+            Entered::Wait(place) => {
+                this.stage.set(Stage::Waiting { place });
+                Self::resume(this.stage, this.group, *this.max_attempts, this.work, this.share_if, cx)
+            }
+            Entered::Reentrant => Poll::Ready(Err(CallError::Reentrant)),
         }
-        *polled = true;
-        let abandons = Abandons(leading);
-        let polled = future.poll(cx);
-        let leading = &mut *abandons.0;
-        let result = match polled {
-            Poll::Pending => {
-                if let Some(leading) = leading {
-                    leading.note_thread(None);
-                }
-                core::mem::forget(abandons);
-                return Poll::Pending;
-            }
-            Poll::Ready(value) => {
-                let leading = leading.take().expect("the work is not polled after it has ended");
-                let share_if = this.options.share_if.take();
-                leading.finish(value, |value| share_if.is_none_or(|share_if| share_if(value)))
-            }
+    }
+
+    /// Polls the work. The lead is a local meanwhile: if that panics, the flight is abandoned; and a lone call whose work is
+    /// ready never writes it anywhere.
+    #[inline]
+    fn drive(
+        mut stage: Pin<&mut Stage<'a, K, V, S, F>>,
+        leading: Leading<'a, K, V, S>,
+        share_if: &mut Option<P>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Outcome<V>, CallError>> {
+        let StageProjection::Leading { leading: kept, future } = stage.as_mut().project() else {
+            unreachable!("it leads")
         };
-        drop(abandons);
+        let Poll::Ready(value) = future.poll(cx) else {
+            leading.note_thread(None);
+            *kept = Some(leading);
+            return Poll::Pending;
+        };
+        let outcome = leading.finish(value, |value| share_if.take().is_none_or(|share_if| share_if(value)));
         // Only now is the finished work dropped.
-        this.stage.set(Stage::Outside);
-        Poll::Ready(Ok(result))
+        stage.set(Stage::Outside);
+        Poll::Ready(Ok(outcome))
+    }
+
+    /// A call that waits, or that has been polled before.
+    #[inline(never)]
+    fn resume(
+        mut stage: Pin<&mut Stage<'a, K, V, S, F>>,
+        group: &'a Group<K, V, S>,
+        max_attempts: u32,
+        work: &mut Option<W>,
+        share_if: &mut Option<P>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Outcome<V>, CallError>> {
+        let outcome = match stage.as_mut().project() {
+            StageProjection::Outside => panic!("a call is not polled after it has ended"),
+            StageProjection::Leading { leading, .. } => {
+                let leading = leading.take().expect("the work is not polled after it has ended");
+                // While the work is polled, a call of its own key from inside it would wait for itself, and is told so by
+                // the thread that is noted here. Entering has noted it for the first poll.
+                leading.note_thread(ThreadNumber::current());
+                return Self::drive(stage, leading, share_if, cx);
+            }
+            StageProjection::Waiting { place } => {
+                let id = place.id();
+                match ready!(place.poll(cx)) {
+                    Arrival::TookOver { attempt, waker } => {
+                        let leading = Leading::new(group, id, attempt, max_attempts);
+                        drop(waker);
+                        let work = work.take().expect("a call leads once at most");
+                        stage.set(Stage::Leading { leading: None, future: work() });
+                        return Self::drive(stage, leading, share_if, cx);
+                    }
+                    Arrival::Landed(value, role) => Ok(Outcome { value: own(value), role, shared: true }),
+                    Arrival::Own(value, role) => Ok(Outcome { value, role, shared: false }),
+                    Arrival::Failed(error) => Err(error),
+                    Arrival::Panicked(payload) => crate::primitive::resume_panic(payload),
+                }
+            }
+        };
+        stage.set(Stage::Outside);
+        Poll::Ready(outcome)
+    }
+}
+
+pin_project! {
+    /// A call that goes on in a fresh flight where it would fail for an abandoned one.
+    pub(super) struct PlainInlineCall<'a, K, V, S, Q: ?Sized, M, P, W, F, R> {
+        #[pin]
+        call: InlineCall<'a, K, V, S, Q, M, P, W, F>,
+        // What makes of a key what makes the owned one.
+        key_maker: R,
+    }
+}
+
+impl<'a, K, V, S, Q: ?Sized, M, P, W, F, R> PlainInlineCall<'a, K, V, S, Q, M, P, W, F, R> {
+    #[inline]
+    pub(super) fn new(call: InlineCall<'a, K, V, S, Q, M, P, W, F>, key_maker: R) -> Self {
+        Self { call, key_maker }
+    }
+}
+
+impl<'a, K, V, S, Q, M, P, W, F, R> Future for PlainInlineCall<'a, K, V, S, Q, M, P, W, F, R>
+where
+    S: BuildHasher,
+    Q: Hash + Equivalent<K> + ?Sized,
+    V: Clone,
+    M: FnOnce() -> K,
+    P: FnOnce(&V) -> bool,
+    W: FnOnce() -> F,
+    F: Future<Output = V>,
+    R: Fn(&'a Q) -> M,
+{
+    type Output = V;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<V> {
+        let mut this = self.project();
+        loop {
+            match ready!(this.call.as_mut().poll(cx)) {
+                Ok(outcome) => return Poll::Ready(outcome.value),
+                Err(CallError::Abandoned) if this.call.as_mut().restart(this.key_maker) => {}
+                Err(error) => error.refuse(),
+            }
+        }
+    }
+}
+
+/// A call that tells more than its value.
+impl<'a, K, V, S, Q, M, P, W, F> Future for InlineCall<'a, K, V, S, Q, M, P, W, F>
+where
+    S: BuildHasher,
+    Q: Hash + Equivalent<K> + ?Sized,
+    V: Clone,
+    M: FnOnce() -> K,
+    P: FnOnce(&V) -> bool,
+    W: FnOnce() -> F,
+    F: Future<Output = V>,
+{
+    type Output = Result<Outcome<V>, CallError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.advance(cx)
     }
 }

@@ -43,29 +43,40 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
     where
         V: Clone,
     {
-        let role = if self.attempt == 1 { Role::Led } else { Role::TookOver };
+        // Taken apart: nothing of the user's runs before the flight has ended, or is led by a whole `Leading` again. Moving one
+        // about costs a lone caller more than removing its entry.
+        let this = ManuallyDrop::new(self);
+        let (group, id, attempt, max_attempts) = (this.group, this.id, this.attempt, this.max_attempts);
+        let role = if attempt == 1 { Role::Led } else { Role::TookOver };
         // A lone leader's flight is only its entry, and removing it is all there is to do.
-        if let Some(key) = self.group.table.remove_unshared(self.id) {
-            // Disarmed before the key is dropped: the flight has ended, and the key's destructor may panic.
-            let _landed = ManuallyDrop::new(self);
+        if let Some(key) = group.table.remove_unshared(id) {
             drop(key);
             return Outcome { value, role, shared: false };
         }
-        let (value, shared) = self.finish_shared(value, share_if);
+        let (value, shared) = Self::finish_shared(group, id, attempt, max_attempts, value, share_if);
         Outcome { value, role, shared }
     }
 
     #[cold]
-    fn finish_shared(self, value: V, share_if: impl FnOnce(&V) -> bool) -> (V, bool)
+    #[inline(never)]
+    fn finish_shared(
+        group: &'g Group<K, V, S>,
+        id: FlightId,
+        attempt: u32,
+        max_attempts: u32,
+        value: V,
+        share_if: impl FnOnce(&V) -> bool,
+    ) -> (V, bool)
     where
         V: Clone,
     {
+        let this = Self::new(group, id, attempt, max_attempts);
         // Outside all locks: the predicate is the user's code. If it panics, the flight is abandoned.
-        if !self.is_last_attempt() && !share_if(&value) {
-            drop(self);
+        if !this.is_last_attempt() && !share_if(&value) {
+            drop(this);
             return (value, false);
         }
-        let this = ManuallyDrop::new(self);
+        let this = ManuallyDrop::new(this);
         let value = Arc::new(value);
         let kept = Arc::clone(&value);
         // State and entry change under the table's lock together, so no newcomer finds the one without the other.
