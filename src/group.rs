@@ -14,7 +14,7 @@ pub(crate) use lead::Leading;
 pub(crate) use many::{Batch, in_order, land_all, missing};
 pub(crate) use roster::{Deposit, Task, TaskId};
 pub(crate) use slot::{Shared, Slot, Wake, flight_waker, own};
-pub(crate) use tasks::{Detach, Drive, OwnedWork, Tasks, Work};
+pub(crate) use tasks::{Detach, Drive, OwnedWork, Work};
 pub(crate) use visit::{Departure, Visit};
 
 use crate::call::{Defaults, OnAbandon};
@@ -38,8 +38,6 @@ pub(crate) type Entry<K, V> = table::Entry<K, Arc<Slot<V>>>;
 pub(crate) struct Newcomer {
     pub(crate) on_abandon: OnAbandon,
     pub(crate) max_attempts: u32,
-    /// Whether it runs its work itself if it leads, rather than give it to the flight.
-    pub(crate) is_thread: bool,
 }
 
 /// What came of entering the table.
@@ -52,14 +50,13 @@ pub(crate) enum Entered<'g, K, V, S, W> {
 
 impl<K, V, S: BuildHasher> Group<K, V, S> {
     /// Leads a new or a vacant flight of `key`, or gets a seat in one that is led. A waiter is made of the seat in two steps:
-    /// `sit` under the locks, `wait` outside. A new flight gets what `shared` makes.
+    /// `sit` under the locks, `wait` outside.
     #[inline]
     pub(crate) fn enter<'g, Q, M, T, W>(
         &'g self,
         key: &Q,
         make_key: M,
         newcomer: Newcomer,
-        shared: impl FnOnce() -> Option<Arc<Slot<V>>>,
         mut sit: impl FnMut(&mut Shared<V>, Seat) -> T,
         wait: impl FnOnce(&'g Self, FlightId, Arc<Slot<V>>, T) -> W,
     ) -> Entered<'g, K, V, S, W>
@@ -72,10 +69,9 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             Lead { attempt: u32 },
             Reentrant,
         }
-        let Newcomer { on_abandon, max_attempts, is_thread } = newcomer;
+        let Newcomer { on_abandon, max_attempts } = newcomer;
         let me = ThreadNumber::current();
-        let leader = me.filter(|_| is_thread);
-        let found = self.table.join_or_lead(self.table.hash(key), key, make_key, leader, shared, |entry, counts| {
+        let found = self.table.join_or_lead(self.table.hash(key), key, make_key, me, |entry, counts| {
             if me.is_some() && entry.leader == me {
                 return (Joined::Reentrant, None);
             }
@@ -123,19 +119,12 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
     {
         // A guard belongs to no thread, so nobody is noted as the leader.
-        let found = self.table.join_or_lead(
-            self.table.hash(key),
-            key,
-            make_key,
-            None,
-            || None,
-            |entry, counts| {
-                // Without a slot the flight is led by somebody, alone.
-                let attempt = entry.shared.as_ref()?.step(|flight| flight.try_lead())?;
-                counts.take_overs += 1;
-                Some(attempt)
-            },
-        );
+        let found = self.table.join_or_lead(self.table.hash(key), key, make_key, None, |entry, counts| {
+            // Without a slot the flight is led by somebody, alone.
+            let attempt = entry.shared.as_ref()?.step(|flight| flight.try_lead())?;
+            counts.take_overs += 1;
+            Some(attempt)
+        });
         let lead = |id, attempt| Lead::new(Leading::new(self, id, attempt, self.defaults.max_attempts));
         match found {
             Found::Led(id) => Some(lead(id, 1)),

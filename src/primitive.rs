@@ -6,11 +6,13 @@
 #[cfg(all(loom, not(feature = "loom")))]
 compile_error!("`--cfg loom` needs oneflight's feature `loom` as well: its locks must be loom's too");
 
+mod first_waker;
 #[cfg(not(feature = "std"))]
 mod no_threads;
 #[cfg(feature = "std")]
 mod threads;
 
+pub(crate) use first_waker::FirstWaker;
 #[cfg(not(feature = "std"))]
 pub(crate) use no_threads::{AgeClock, ThreadNumber, WaitQueue};
 #[cfg(feature = "std")]

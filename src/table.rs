@@ -62,7 +62,7 @@ struct Sequence(NonZeroU32);
 #[derive(Debug)]
 pub(crate) struct Entry<K, T> {
     pub(crate) key: K,
-    /// Made by the first caller that joins, unless the leader needs it: a lone thread's flight has none.
+    /// Made by the first caller that joins, or by a leader whose work has to wait: a lone thread's flight has none.
     pub(crate) shared: Option<T>,
     hash: u32,
     sequence: Sequence,
@@ -168,8 +168,7 @@ impl<K, T, S> Table<K, T, S> {
 
     /// Joins the flight of `key` by way of `join`, or begins one that is led by `leader`.
     ///
-    /// `make_key` runs outside the lock, only if this caller seems to lead. A new flight gets what `shared` makes, under the
-    /// lock.
+    /// `make_key` runs outside the lock, only if this caller seems to lead.
     #[inline]
     pub(crate) fn join_or_lead<Q, R, M>(
         &self,
@@ -177,7 +176,6 @@ impl<K, T, S> Table<K, T, S> {
         key: &Q,
         make_key: M,
         leader: Option<ThreadNumber>,
-        shared: impl FnOnce() -> Option<T>,
         mut join: impl FnMut(&mut Entry<K, T>, &mut Counts) -> R,
     ) -> Found<R, K, M>
     where
@@ -196,7 +194,7 @@ impl<K, T, S> Table<K, T, S> {
         }
         let owned = make_key();
         let found = shard.with(|entries| {
-            let new = New { key: owned, shared, leader };
+            let new = New { key: owned, leader };
             if shard.occupied.load(Ordering::Relaxed) == 0 {
                 return Ok(entries.begin(hash, entries.sequence(), new, self.time()));
             }
@@ -321,7 +319,7 @@ impl<K, T> Entries<K, T> {
         &mut self,
         hash: KeyHash,
         key: &Q,
-        new: New<K, impl FnOnce() -> Option<T>>,
+        new: New<K>,
         time: Time,
         join: impl FnOnce(&mut Entry<K, T>, &mut Counts) -> R,
     ) -> Result<FlightId, (FlightId, R, K)>
@@ -352,17 +350,11 @@ impl<K, T> Entries<K, T> {
 
     /// Begins a flight of a key that has none.
     #[inline]
-    fn begin(
-        &mut self,
-        hash: KeyHash,
-        sequence: Sequence,
-        new: New<K, impl FnOnce() -> Option<T>>,
-        time: Time,
-    ) -> FlightId {
-        let New { key, shared, leader } = new;
+    fn begin(&mut self, hash: KeyHash, sequence: Sequence, new: New<K>, time: Time) -> FlightId {
+        let New { key, leader } = new;
         let admission = Admission::open(time.now);
         let hash_in_shard = hash.in_shard();
-        self.flights.insert_with(|| Entry { key, shared: shared(), hash: hash_in_shard, sequence, leader, admission });
+        self.flights.insert_with(|| Entry { key, shared: None, hash: hash_in_shard, sequence, leader, admission });
         self.begun += 1;
         FlightId { hash, sequence }
     }
@@ -403,9 +395,8 @@ impl Sequence {
 }
 
 /// A flight that is about to begin, unless it turns out that there is one.
-struct New<K, F> {
+struct New<K> {
     key: K,
-    shared: F,
     leader: Option<ThreadNumber>,
 }
 

@@ -76,12 +76,11 @@ where
             return Self::resume(this.stage, this.group, *this.max_attempts, this.work, this.share_if, cx);
         };
         let on_abandon = *this.on_abandon;
-        let newcomer = Newcomer { on_abandon, max_attempts: *this.max_attempts, is_thread: true };
+        let newcomer = Newcomer { on_abandon, max_attempts: *this.max_attempts };
         let entered = this.group.enter(
             *this.key,
             make_key,
             newcomer,
-            || None,
             |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
             |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
         );

@@ -164,12 +164,11 @@ where
         let key = self.keys[index];
         let on_abandon = self.group.defaults.on_abandon;
         let max_attempts = self.group.defaults.max_attempts;
-        let newcomer = Newcomer { on_abandon, max_attempts, is_thread: true };
+        let newcomer = Newcomer { on_abandon, max_attempts };
         let entered = self.group.enter(
             key,
             || key.to_owned(),
             newcomer,
-            || None,
             |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
             |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
         );

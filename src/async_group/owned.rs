@@ -1,11 +1,11 @@
 //! Calls whose work the flight owns.
 
 use super::place::{Arrival, Place};
-use crate::call::Options;
+use crate::call::{OnAbandon, Options};
 use crate::error::CallError;
-use crate::group::{Detach, Entered, Group, Leading, Newcomer, OwnedWork, Slot, Tasks, Work, flight_waker, own};
+use crate::group::{Detach, Entered, Group, Leading, Newcomer, OwnedWork, Work, own};
 use crate::outcome::Outcome;
-use crate::primitive::{Arc, ThreadNumber, resume_panic};
+use crate::primitive::{FirstWaker, resume_panic};
 use alloc::boxed::Box;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
@@ -20,7 +20,9 @@ pub(super) struct OwnedCall<'a, K, V, S, Q: ?Sized, M, P, W> {
     key: &'a Q,
     /// `None` once the table has been entered.
     make_key: Option<M>,
-    options: Options<Option<P>>,
+    max_attempts: u32,
+    on_abandon: OnAbandon,
+    share_if: Option<P>,
     /// `None` once the call has led.
     work: Option<W>,
     detach: Option<Detach<V>>,
@@ -74,8 +76,9 @@ where
         detach: Option<Detach<V>>,
         work: W,
     ) -> Self {
-        let options = options.map_share_if(Some);
-        Self { group, key, make_key: Some(make_key), options, work: Some(work), detach, place: None }
+        let Options { max_attempts, on_abandon, share_if, .. } = options;
+        let (make_key, share_if, work) = (Some(make_key), Some(share_if), Some(work));
+        Self { group, key, make_key, max_attempts, on_abandon, share_if, work, detach, place: None }
     }
 
     /// The work, if it has not been used.
@@ -83,67 +86,89 @@ where
         self.work.take()
     }
 
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outcome<V>, CallError>> {
-        let mut leads = match self.make_key.take().map(|make_key| self.enter(make_key)) {
-            None => false,
-            Some(Ok(leads)) => leads,
-            Some(Err(error)) => return Poll::Ready(Err(error)),
-        };
-        loop {
-            let place = self.place.as_mut().expect("a call is not polled after it has ended");
-            let arrival = if leads {
-                let work = self.work.take().expect("a call leads once at most");
-                let (share_if, detach) = (self.options.share_if.take(), self.detach.take());
-                let is_last_attempt = place.attempt() >= self.options.max_attempts;
-                let make = || -> Work<V> { Box::pin(Owned { future: work(), share_if, is_last_attempt, detach }) };
-                ready!(place.make(make, is_last_attempt, cx))
-            } else {
-                ready!(place.poll(cx))
-            };
-            let outcome = match arrival {
-                Arrival::TookOver { attempt, waker } => {
-                    let leading = Leading::new(self.group, place.id(), attempt, self.options.max_attempts);
-                    drop(waker);
-                    self.place = Some(Place::leading(self.group, leading, self.options.on_abandon));
-                    leads = true;
-                    continue;
-                }
-                Arrival::Landed(value, role) => Ok(Outcome { value: own(value), role, shared: true }),
-                Arrival::Own(value, role) => Ok(Outcome { value, role, shared: false }),
-                Arrival::Failed(error) => Err(error),
-                Arrival::Panicked(payload) => resume_panic(payload),
-            };
-            self.place = None;
-            return Poll::Ready(outcome);
-        }
-    }
-
-    /// Enters the table. Whether the call leads, and must make its work.
     #[inline]
-    fn enter(&mut self, make_key: M) -> Result<bool, CallError> {
-        let Options { on_abandon, max_attempts, .. } = self.options;
-        let newcomer = Newcomer { on_abandon, max_attempts, is_thread: false };
-        let mut slot = None;
-        let make_slot = || {
-            let made = Arc::new(Slot::with_tasks(ThreadNumber::current(), Tasks::led(on_abandon, flight_waker)));
-            slot = Some(Arc::clone(&made));
-            Some(made)
-        };
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outcome<V>, CallError>> {
+        let Some(make_key) = self.make_key.take() else { return self.resume(cx) };
+        let (on_abandon, max_attempts) = (self.on_abandon, self.max_attempts);
+        let newcomer = Newcomer { on_abandon, max_attempts };
+        // Older than the lead, so dropped after it if the work panics.
+        let mut made = None;
         let entered = self.group.enter(
             self.key,
             make_key,
             newcomer,
-            make_slot,
             |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
             |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
         );
-        let (place, leads) = match (entered, slot) {
-            (Entered::Lead(leading), Some(slot)) => (Place::first(self.group, leading, slot, on_abandon), true),
-            (Entered::Lead(leading), None) => (Place::leading(self.group, leading, on_abandon), true),
-            (Entered::Wait(place), _) => (place, false),
-            (Entered::Reentrant, _) => return Err(CallError::Reentrant),
-        };
-        self.place = Some(place);
-        Ok(leads)
+        match entered {
+            Entered::Lead(leading) => self.lead(leading, &mut made, cx),
+            Entered::Wait(place) => {
+                self.place = Some(place);
+                self.resume(cx)
+            }
+            Entered::Reentrant => Poll::Ready(Err(CallError::Reentrant)),
+        }
+    }
+
+    /// Makes the work, and polls it: if it is ready, the flight needs neither a slot nor a waker.
+    #[inline]
+    fn lead(
+        &mut self,
+        leading: Leading<'a, K, V, S>,
+        made: &mut Option<Pin<Box<Owned<V, F, P>>>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Outcome<V>, CallError>> {
+        let work = self.work.take().expect("a call leads once at most");
+        let work = made.insert(Box::pin(Owned {
+            future: work(),
+            share_if: self.share_if.take(),
+            is_last_attempt: leading.is_last_attempt(),
+            detach: self.detach.take(),
+        }));
+        let first = FirstWaker::new();
+        match work.as_mut().project().future.poll(&mut first.context()) {
+            Poll::Ready(value) => {
+                first.keep();
+                let outcome = leading.finish(value, |value| work.as_mut().shares(value));
+                Poll::Ready(Ok(outcome))
+            }
+            Poll::Pending => {
+                let work = made.take().expect("it has just been polled");
+                self.publish(leading, work, &first, cx);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Gives the work, which has been polled, to the flight.
+    #[inline(never)]
+    fn publish(&mut self, leading: Leading<'a, K, V, S>, work: Work<V>, first: &FirstWaker, cx: &mut Context<'_>) {
+        let place = self.place.insert(Place::leading(self.group, leading, self.on_abandon));
+        place.store(work, |flight| first.forward_to(flight), cx);
+    }
+
+    /// A call that waits, or that has been polled before.
+    fn resume(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outcome<V>, CallError>> {
+        let place = self.place.as_mut().expect("a call is not polled after it has ended");
+        let arrival = ready!(place.poll(cx));
+        self.arrive(arrival, cx)
+    }
+
+    #[inline(never)]
+    fn arrive(&mut self, arrival: Arrival<V>, cx: &mut Context<'_>) -> Poll<Result<Outcome<V>, CallError>> {
+        let place = self.place.take().expect("it has arrived from there");
+        let id = place.id();
+        drop(place);
+        Poll::Ready(match arrival {
+            Arrival::TookOver { attempt, waker } => {
+                let leading = Leading::new(self.group, id, attempt, self.max_attempts);
+                drop(waker);
+                return self.lead(leading, &mut None, cx);
+            }
+            Arrival::Landed(value, role) => Ok(Outcome { value: own(value), role, shared: true }),
+            Arrival::Own(value, role) => Ok(Outcome { value, role, shared: false }),
+            Arrival::Failed(error) => Err(error),
+            Arrival::Panicked(payload) => resume_panic(payload),
+        })
     }
 }

@@ -64,16 +64,6 @@ where
         Self { group, id, slot, task: Some(task), on_abandon: OnAbandon::Fail, made: None, detached: true }
     }
 
-    /// The place of a caller that leads a new flight, which has been given a slot with this caller in it.
-    pub(crate) fn first(group: G, leading: Leading<'_, K, V, S>, slot: Arc<Slot<V>>, on_abandon: OnAbandon) -> Self {
-        let id = leading.into_id();
-        // Its work belongs to no thread, whichever polls it.
-        #[cfg(all(feature = "deadlock-detection", not(loom)))]
-        slot.leader.set(None);
-        let task = Some(TaskId::FIRST);
-        Self { group, id, slot, task, on_abandon, made: Some(1), detached: false }
-    }
-
     /// The place of a caller that leads, and that is to make work for the flight.
     pub(crate) fn leading(group: G, leading: Leading<'_, K, V, S>, on_abandon: OnAbandon) -> Self
     where
@@ -96,23 +86,15 @@ where
         Self { group, id, slot, task: Some(task), on_abandon, made: Some(attempt), detached: false }
     }
 
-    /// Makes the work, and polls it for the first time. All outside the locks; if it panics, the flight is abandoned.
-    #[inline]
-    pub(crate) fn make(
-        &mut self,
-        make: impl FnOnce() -> Work<V>,
-        is_last_attempt: bool,
-        cx: &mut Context<'_>,
-    ) -> Poll<Arrival<V>>
+    /// Gives work that this task has made and polled to the flight. `forward` is told the flight's waker, and says whether the
+    /// work has woken since its poll began.
+    pub(crate) fn store(&mut self, work: Work<V>, forward: impl FnOnce(Waker) -> bool, cx: &mut Context<'_>)
     where
         V: Send + Sync + 'static,
     {
         let task = self.task.expect("it leads");
-        let abandons = Abandons { place: self, last: is_last_attempt };
-        let work = make();
-        mem::forget(abandons);
-        let drive = Drive { work, make_waker: flight_waker, is_maker: true };
-        self.drive(task, drive, cx).map(|arrival| arrival.expect("the maker of work goes away with what it comes to"))
+        let has_woken = forward(flight_waker(&self.slot));
+        self.end_poll(task, work, has_woken, cx);
     }
 
     /// Waits for the flight, or drives its work if it can go on and nobody else is at it. Polls the work once at most.
@@ -158,11 +140,6 @@ where
         }
     }
 
-    /// The attempt that this task's own closure makes.
-    pub(crate) fn attempt(&self) -> u32 {
-        self.made.unwrap_or(1)
-    }
-
     pub(crate) fn id(&self) -> FlightId {
         self.id
     }
@@ -205,17 +182,7 @@ where
         let arrival = match polled {
             Err(arrival) => arrival,
             Ok(Poll::Pending) => {
-                // The work goes back whatever happens: the waker is the user's code.
-                let mine = catch_panic(|| cx.waker().clone());
-                let (wakers, unneeded) = self.slot.with(|shared| {
-                    shared.leader = None;
-                    let unneeded = mine.map(|mine| shared.tasks.keep_waker(task, mine));
-                    (shared.tasks.end_poll(work), unneeded)
-                });
-                self.slot.wake(Wake::tasks(wakers));
-                if let Err(payload) = unneeded {
-                    resume_panic(payload);
-                }
+                self.end_poll(task, work, false, cx);
                 return Poll::Pending;
             }
             Ok(Poll::Ready(value)) => match self.land_alone(task, value) {
@@ -229,6 +196,21 @@ where
         };
         drop_ended(work, is_maker);
         Poll::Ready(arrival)
+    }
+
+    /// Puts the work back after a poll that did not end it.
+    fn end_poll(&mut self, task: TaskId, work: Work<V>, has_woken: bool, cx: &mut Context<'_>) {
+        // It goes back whatever happens: the waker is the user's code.
+        let mine = catch_panic(|| cx.waker().clone());
+        let (wakers, unneeded) = self.slot.with(|shared| {
+            shared.leader = None;
+            let unneeded = mine.map(|mine| shared.tasks.keep_waker(task, mine));
+            (shared.tasks.end_poll(work, has_woken), unneeded)
+        });
+        self.slot.wake(Wake::tasks(wakers));
+        if let Err(payload) = unneeded {
+            resume_panic(payload);
+        }
     }
 
     /// Runs code that belongs to the work. If it panics, the flight is vacant; the panic goes on up to the caller whose closure

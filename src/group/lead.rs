@@ -95,7 +95,7 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
         (own(kept), shared)
     }
 
-    fn is_last_attempt(&self) -> bool {
+    pub(crate) fn is_last_attempt(&self) -> bool {
         self.attempt >= self.max_attempts
     }
 }

@@ -43,9 +43,9 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             }
         }
         let Defaults { on_abandon, max_attempts, .. } = self.defaults;
-        let newcomer = Newcomer { on_abandon, max_attempts, is_thread: true };
+        let newcomer = Newcomer { on_abandon, max_attempts };
         for (index, &key) in batch.keys.iter().enumerate() {
-            match self.enter(key, || key.to_owned(), newcomer, || None, &mut sit, &mut wait) {
+            match self.enter(key, || key.to_owned(), newcomer, &mut sit, &mut wait) {
                 Entered::Lead(leading) => batch.leads.push((index, leading)),
                 Entered::Wait(waiter) => batch.waits.push((index, waiter)),
                 Entered::Reentrant => return Err(CallError::Reentrant),

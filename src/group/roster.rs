@@ -28,8 +28,8 @@ pub(crate) struct Task<V> {
 }
 
 impl<V> Task<V> {
-    pub(crate) const fn new(on_abandon: OnAbandon, seat: Option<Seat>) -> Self {
-        Self { waker: None, on_abandon, seat, before: None, after: None, deposit: None }
+    fn new(on_abandon: OnAbandon) -> Self {
+        Self { waker: None, on_abandon, seat: None, before: None, after: None, deposit: None }
     }
 
     pub(crate) fn into_waker(self) -> Option<Waker> {
@@ -88,13 +88,12 @@ impl Queue {
 }
 
 impl<V> Roster<V> {
-    /// With `first`, which must have no seat.
-    pub(crate) const fn new(first: Option<Task<V>>) -> Self {
-        Self { first, rest: None, waiting: 0, asleep: Queue::EMPTY, awake: Queue::EMPTY }
+    pub(crate) const fn new() -> Self {
+        Self { first: None, rest: None, waiting: 0, asleep: Queue::EMPTY, awake: Queue::EMPTY }
     }
 
     pub(crate) fn insert(&mut self, on_abandon: OnAbandon, seat: Option<Seat>) -> TaskId {
-        let task = Task::new(on_abandon, None);
+        let task = Task::new(on_abandon);
         let id = if self.first.is_none() && self.rest.is_none() {
             self.first = Some(task);
             TaskId::FIRST

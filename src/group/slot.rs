@@ -80,13 +80,7 @@ impl Wake {
 impl<V> Slot<V> {
     /// The slot of a flight that `leader` leads alone.
     pub(crate) fn new(leader: Option<ThreadNumber>) -> Self {
-        Self::with_tasks(leader, Tasks::new())
-    }
-
-    /// The slot of a flight that is led by the first of `tasks`, or by `leader` alone.
-    #[inline]
-    pub(crate) fn with_tasks(leader: Option<ThreadNumber>, tasks: Tasks<V>) -> Self {
-        let shared = Shared { flight: Flight::led(), value: None, leader, tasks };
+        let shared = Shared { flight: Flight::led(), value: None, leader, tasks: Tasks::new() };
         Self {
             state: Mutex::new(shared),
             queue: WaitQueue::new(),

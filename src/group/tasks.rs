@@ -97,18 +97,7 @@ pub(crate) struct Drive<V> {
 
 impl<V> Tasks<V> {
     pub(crate) const fn new() -> Self {
-        Self { roster: Roster::new(None), driver: None, maker: None, stage: Stage::None, make_waker: None }
-    }
-
-    /// The tasks of a flight whose first caller is making its work.
-    pub(crate) const fn led(on_abandon: OnAbandon, make_waker: MakeWaker<V>) -> Self {
-        Self {
-            roster: Roster::new(Some(Task::new(on_abandon, None))),
-            driver: Some(TaskId::FIRST),
-            maker: Some(TaskId::FIRST),
-            stage: Stage::Polled { woken: false },
-            make_waker: Some(make_waker),
-        }
+        Self { roster: Roster::new(), driver: None, maker: None, stage: Stage::None, make_waker: None }
     }
 
     /// A newcomer that waits, or one that leads and has no seat.
@@ -190,9 +179,10 @@ impl<V> Tasks<V> {
         Some(Drive { work, make_waker, is_maker: self.maker == Some(task) })
     }
 
-    /// Puts the work back after a poll that did not end it. If it has woken meanwhile, the driver and a standby must be.
-    pub(crate) fn end_poll(&mut self, work: Work<V>) -> Wakers {
-        let woken = matches!(self.stage, Stage::Polled { woken: true });
+    /// Puts the work back after a poll that did not end it. If it has woken meanwhile, as is known here or by who polled it,
+    /// the driver and a standby must be woken.
+    pub(crate) fn end_poll(&mut self, work: Work<V>, has_woken: bool) -> Wakers {
+        let woken = has_woken || matches!(self.stage, Stage::Polled { woken: true });
         self.stage = Stage::Stored { work, call: if woken { Call::Woken } else { Call::None } };
         if woken { self.take_two_wakers() } else { Wakers::default() }
     }

@@ -146,8 +146,8 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         P: FnOnce(&V) -> bool,
     {
         let Options { on_abandon, max_attempts, .. } = options;
-        let newcomer = Newcomer { on_abandon, max_attempts, is_thread: true };
-        let leading = match self.enter(key, make_key, newcomer, || None, |_, seat| seat, Following::new) {
+        let newcomer = Newcomer { on_abandon, max_attempts };
+        let leading = match self.enter(key, make_key, newcomer, |_, seat| seat, Following::new) {
             Entered::Lead(leading) => leading,
             Entered::Reentrant => return Err((CallError::Reentrant, work)),
             Entered::Wait(following) => match following.wait(options.wait_timeout, options.max_attempts) {

@@ -13,14 +13,14 @@ fn table(shards: usize) -> Strings {
 }
 
 fn lead<K: Hash + Eq + Clone, S: BuildHasher>(table: &Table<K, (), S>, key: &K) -> FlightId {
-    match table.join_or_lead(table.hash(key), key, || key.clone(), None, || None, |_, _| ()) {
+    match table.join_or_lead(table.hash(key), key, || key.clone(), None, |_, _| ()) {
         Found::Led(id) => id,
         Found::Joined(..) => panic!("there is a flight of this key"),
     }
 }
 
 fn joins<S: BuildHasher>(table: &Table<String, (), S>, key: &str) -> Option<FlightId> {
-    match table.join_or_lead(table.hash(key), key, || key.to_string(), None, || None, |_, _| ()) {
+    match table.join_or_lead(table.hash(key), key, || key.to_string(), None, |_, _| ()) {
         Found::Joined(id, (), _) => Some(id),
         Found::Led(id) => {
             remove(table, id).expect("it has just been put there");
@@ -177,7 +177,7 @@ fn the_key_is_made_by_the_one_who_leads_and_by_nobody_else() {
             made.fetch_add(1, Ordering::Relaxed);
             key.to_string()
         };
-        match table.join_or_lead(table.hash(key), key, make, None, || None, |_, _| ()) {
+        match table.join_or_lead(table.hash(key), key, make, None, |_, _| ()) {
             Found::Led(_) => "led",
             Found::Joined(..) => "joined",
         }
