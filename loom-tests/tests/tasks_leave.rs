@@ -2,11 +2,16 @@
 
 #![cfg(loom)]
 
-use loom::sync::Arc;
+use core::future::Future;
+use core::pin::Pin;
+use loom::sync::{Arc, Mutex};
 use loom::thread;
 use oneflight::AsyncGroup;
 use oneflight_loom_tests::tasks::{Group, Works, assert_nothing_left, block_on, call, new_group, parked};
 use oneflight_loom_tests::{KEY, check, join, spawn};
+
+/// A call that waits.
+type Follower = Pin<Box<dyn Future<Output = u32> + Send>>;
 
 /// The last caller leaves while a newcomer joins (B3): that one goes on with the same work, or begins a flight of its own.
 #[test]
@@ -26,20 +31,30 @@ fn the_last_caller_leaves_while_a_newcomer_joins() {
     });
 }
 
-/// A task keeps its value for itself while another arrives: that one takes over, or begins a flight of its own.
+/// A task keeps its value for itself, after its only follower has left, while another arrives: that one takes over, or begins a
+/// flight of its own.
 #[test]
 fn a_value_is_kept_while_a_newcomer_joins() {
     check(|| {
         let (group, works) = (new_group(), Works::new());
-        works.open();
-        let keeps = |own| (Arc::clone(&group), works.make(own));
-        let [mine, other] = [0, 1].map(keeps).map(|(group, work)| async move {
-            let outcome = group.call(&KEY).share_if(|_| false).run(work).await;
-            outcome.map(|outcome| (outcome.value, outcome.shared))
+        let inside: Arc<Mutex<Option<Follower>>> = Arc::new(Mutex::new(None));
+        let leaves = Arc::clone(&inside);
+        let leader = parked({
+            let (group, work) = (Arc::clone(&group), works.make(0));
+            let share_if = move |_: &u32| {
+                let follower = leaves.lock().expect("nobody panics").take();
+                drop(follower);
+                false
+            };
+            async move { group.call(&KEY).share_if(share_if).run(work).await }
         });
-        let other = thread::spawn(move || block_on(other));
-        assert_eq!(block_on(mine), Ok((0, false)));
-        assert_eq!(join(other), Ok((1, false)));
+        let (follows, work) = (Arc::clone(&group), works.make(2));
+        let follower: Follower = parked(async move { follows.do_call(&KEY, work).await });
+        *inside.lock().expect("nobody panics") = Some(follower);
+        works.open();
+        let newcomer = call(&group, &works, 1);
+        let outcome = block_on(leader).map(|outcome| (outcome.value, outcome.shared));
+        assert_eq!((outcome, join(newcomer)), (Ok((0, false)), 1));
         assert_eq!(works.counts(), (2, 2, 2));
         assert_nothing_left(&group);
     });
