@@ -96,10 +96,11 @@ pub(crate) fn resume_panic(payload: Box<dyn Any + Send>) -> ! {
 
 /// Wakes every one of `wakers`, whatever panics: the first panic goes on after the last of them is awake, unless the thread
 /// is already panicking.
-pub(crate) fn wake_all(wakers: impl Iterator<Item = Waker>) {
+pub(crate) fn wake_all(mut wakers: impl Iterator<Item = Waker>) {
     let mut first_panic = None;
-    for waker in wakers {
-        first_panic = first_panic.or(catch_panic(|| waker.wake()).err());
+    // Caught once for as many as wake without a panic.
+    while let Err(payload) = catch_panic(|| wakers.by_ref().for_each(Waker::wake)) {
+        first_panic.get_or_insert(payload);
     }
     if let Some(payload) = first_panic.filter(|_| !is_panicking()) {
         resume_panic(payload);

@@ -150,25 +150,22 @@ where
     /// A call that waits, or that has been polled before.
     fn resume(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outcome<V>, CallError>> {
         let place = self.place.as_mut().expect("a call is not polled after it has ended");
-        let arrival = ready!(place.poll(cx));
-        self.arrive(arrival, cx)
-    }
-
-    #[inline(never)]
-    fn arrive(&mut self, arrival: Arrival<V>, cx: &mut Context<'_>) -> Poll<Result<Outcome<V>, CallError>> {
-        let place = self.place.take().expect("it has arrived from there");
-        let id = place.id();
-        drop(place);
-        Poll::Ready(match arrival {
+        let outcome = match ready!(place.poll(cx)) {
+            Arrival::Landed(value, role) => {
+                self.place = None;
+                return Poll::Ready(Ok(Outcome { value: own(value), role, shared: true }));
+            }
             Arrival::TookOver { attempt, waker } => {
-                let leading = Leading::new(self.group, id, attempt, self.max_attempts);
+                let leading = Leading::new(self.group, place.id(), attempt, self.max_attempts);
                 drop(waker);
+                self.place = None;
                 return self.lead(leading, &mut None, cx);
             }
-            Arrival::Landed(value, role) => Ok(Outcome { value: own(value), role, shared: true }),
             Arrival::Own(value, role) => Ok(Outcome { value, role, shared: false }),
             Arrival::Failed(error) => Err(error),
             Arrival::Panicked(payload) => resume_panic(payload),
-        })
+        };
+        self.place = None;
+        Poll::Ready(outcome)
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Task<V> {
     pub(crate) on_abandon: OnAbandon,
     /// Its place among the waiters; `None` while it drives, and when it was counted out with a deposit.
     seat: Option<Seat>,
-    /// Its neighbours in the queue that it is in, if it has a seat.
+    /// Its neighbours in the queue, if it is in there.
     before: Option<TaskId>,
     after: Option<TaskId>,
     pub(crate) deposit: Option<Box<Deposit<V>>>,
@@ -30,6 +30,10 @@ pub(crate) struct Task<V> {
 impl<V> Task<V> {
     fn new(on_abandon: OnAbandon) -> Self {
         Self { waker: None, on_abandon, seat: None, before: None, after: None, deposit: None }
+    }
+
+    fn sleeps(&self) -> bool {
+        self.seat.is_some() && self.waker.is_some()
     }
 
     pub(crate) fn into_waker(self) -> Option<Waker> {
@@ -71,13 +75,17 @@ pub(crate) struct Roster<V> {
     rest: Option<Box<Slab<Task<V>>>>,
     /// How many tasks have a seat.
     waiting: u32,
-    /// Those with a seat that have left a waker, the one that has slept longest at the front.
+    /// Those who sleep: they have a seat and have left a waker. The one that has slept longest is at the front.
     asleep: Queue,
-    /// Those with a seat that have left none: they were woken and may be on their way, or may be parked.
-    awake: Queue,
+    /// From where to look, round and round, for one that does not sleep.
+    next_awake: usize,
+    /// Whether all have been woken for the last time, so that nobody asks any more who sleeps.
+    is_closed: bool,
+    /// How many of those who are still in the list have left since.
+    gone: usize,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Queue {
     front: Option<TaskId>,
     back: Option<TaskId>,
@@ -89,7 +97,7 @@ impl Queue {
 
 impl<V> Roster<V> {
     pub(crate) const fn new() -> Self {
-        Self { first: None, rest: None, waiting: 0, asleep: Queue::EMPTY, awake: Queue::EMPTY }
+        Self { first: None, rest: None, waiting: 0, asleep: Queue::EMPTY, next_awake: 0, is_closed: false, gone: 0 }
     }
 
     pub(crate) fn insert(&mut self, on_abandon: OnAbandon, seat: Option<Seat>) -> TaskId {
@@ -108,15 +116,42 @@ impl<V> Roster<V> {
 
     /// Takes a task out, to be dropped outside the lock. Whoever calls this has dealt with its seat or its lead.
     pub(crate) fn remove(&mut self, id: TaskId) -> Option<Task<V>> {
-        self.stand_up(id);
-        let Some(index) = id.index() else { return self.first.take() };
-        let rest = self.rest.as_mut()?;
-        let task = rest.try_remove(index);
-        if rest.is_empty() {
-            // The room of a crowd goes with the last of it.
-            self.rest = None;
+        let task = match id.index() {
+            None => self.first.take(),
+            Some(index) => {
+                let rest = self.rest.as_mut()?;
+                let task = rest.try_remove(index);
+                if rest.is_empty() {
+                    // The room of a crowd goes with the last of it.
+                    self.rest = None;
+                }
+                task
+            }
+        }?;
+        if self.is_closed {
+            self.drop_the_gone();
         }
-        task
+        self.waiting -= u32::from(task.seat.is_some());
+        if task.sleeps() {
+            self.unlink(task.before, task.after);
+        }
+        Some(task)
+    }
+
+    /// Lets a task go that has a seat, after all were woken for the last time. Taking it out would cost each of a crowd more than
+    /// all else that it does here, so the list goes with the last of them.
+    pub(crate) fn let_go(&mut self) {
+        self.gone += 1;
+        self.drop_the_gone();
+    }
+
+    /// Drops the list if nobody in it is left. Nothing in it is the user's: they have left no waker, and no deposit is theirs.
+    fn drop_the_gone(&mut self) {
+        let listed = usize::from(self.first.is_some()) + self.rest.as_ref().map_or(0, |rest| rest.len());
+        if self.gone == listed {
+            (self.first, self.rest) = (None, None);
+            self.gone = 0;
+        }
     }
 
     /// # Panics
@@ -143,16 +178,23 @@ impl<V> Roster<V> {
     }
 
     pub(crate) fn sit(&mut self, id: TaskId, seat: Seat) {
-        self.get(id).seat = Some(seat);
+        let task = self.get(id);
+        task.seat = Some(seat);
+        let sleeps = task.sleeps();
         self.waiting += 1;
-        self.enqueue(id);
+        if sleeps {
+            self.enqueue(id);
+        }
     }
 
     pub(crate) fn stand_up(&mut self, id: TaskId) -> Option<Seat> {
-        let seat = self.find(id)?.seat?;
-        self.dequeue(id);
-        self.get(id).seat = None;
+        let task = self.find(id)?;
+        let (seat, slept) = (task.seat?, task.sleeps());
+        task.seat = None;
         self.waiting -= 1;
+        if slept {
+            self.dequeue(id);
+        }
         Some(seat)
     }
 
@@ -175,19 +217,26 @@ impl<V> Roster<V> {
 
     fn set_waker(&mut self, id: TaskId, waker: Option<Waker>) -> Option<Waker> {
         let task = self.get(id);
-        if task.seat.is_none() || task.waker.is_some() == waker.is_some() {
-            return core::mem::replace(&mut task.waker, waker);
+        let slept = task.sleeps();
+        let former = core::mem::replace(&mut task.waker, waker);
+        match (slept, task.sleeps()) {
+            (false, true) => self.enqueue(id),
+            (true, false) => self.dequeue(id),
+            _ => {}
         }
-        self.dequeue(id);
-        let former = core::mem::replace(&mut self.get(id).waker, waker);
-        self.enqueue(id);
         former
     }
 
     /// The waker of the waiter that has slept longest, of those whose waker will do.
     pub(crate) fn wake_one(&mut self, mut will_do: impl FnMut(&Waker) -> bool) -> Option<Waker> {
-        let id = self.first_of(self.asleep, |task| task.waker.as_ref().is_some_and(&mut will_do))?;
+        let id = self.asleep(|task| task.waker.as_ref().is_some_and(&mut will_do))?;
         self.take_waker(id)
+    }
+
+    /// The wakers of all, for the last time.
+    pub(crate) fn close(&mut self) -> (Option<Waker>, Vec<Waker>) {
+        self.is_closed = true;
+        self.wake_all()
     }
 
     /// The wakers of all, first the first caller's.
@@ -198,27 +247,28 @@ impl<V> Roster<V> {
             others.reserve_exact(rest.len());
             others.extend(rest.iter_mut().filter_map(|(_, task)| task.waker.take()));
         }
-        let asleep = core::mem::take(&mut self.asleep);
-        match (self.awake.back, asleep.front) {
-            (Some(back), Some(front)) => {
-                self.get(back).after = Some(front);
-                self.get(front).before = Some(back);
-                self.awake.back = asleep.back;
-            }
-            (None, Some(_)) => self.awake = asleep,
-            (_, None) => {}
-        }
+        self.asleep = Queue::EMPTY;
         (first, others)
     }
 
     /// A waiter whose seat will do: one that sleeps, since one that does not may be parked; if there is none, any.
     pub(crate) fn heir(&mut self, mut will_do: impl FnMut(Seat) -> bool) -> Option<TaskId> {
         let mut will_do = |task: &Task<V>| task.seat.is_some_and(&mut will_do);
-        self.first_of(self.asleep, &mut will_do).or_else(|| self.first_of(self.awake, &mut will_do))
+        self.asleep(&mut will_do).or_else(|| self.awake(&mut will_do))
     }
 
-    fn first_of(&mut self, queue: Queue, mut will_do: impl FnMut(&Task<V>) -> bool) -> Option<TaskId> {
-        let mut next = queue.front;
+    fn awake(&mut self, mut will_do: impl FnMut(&Task<V>) -> bool) -> Option<TaskId> {
+        let end = 1 + self.rest.as_ref().map_or(0, |rest| rest.capacity());
+        let start = self.next_awake.min(end);
+        let mut round =
+            (start..end).chain(0..start).map(|place| place.checked_sub(1).map_or(TaskId::FIRST, TaskId::rest));
+        let found = round.find(|&id| self.find(id).is_some_and(|task| will_do(task)))?;
+        self.next_awake = found.index().map_or(0, |index| index + 1) + 1;
+        Some(found)
+    }
+
+    fn asleep(&mut self, mut will_do: impl FnMut(&Task<V>) -> bool) -> Option<TaskId> {
+        let mut next = self.asleep.front;
         while let Some(id) = next {
             let task = self.get(id);
             if will_do(task) {
@@ -229,32 +279,38 @@ impl<V> Roster<V> {
         next
     }
 
-    fn queue_of(&mut self, has_waker: bool) -> &mut Queue {
-        if has_waker { &mut self.asleep } else { &mut self.awake }
-    }
-
-    /// To the back of its queue, which its waker names.
+    /// To the back of the queue.
     fn enqueue(&mut self, id: TaskId) {
-        let has_waker = self.get(id).waker.is_some();
-        let before = self.queue_of(has_waker).back.replace(id);
+        if self.is_closed {
+            return;
+        }
+        let before = self.asleep.back.replace(id);
         let task = self.get(id);
         (task.before, task.after) = (before, None);
         match before {
             Some(before) => self.get(before).after = Some(id),
-            None => self.queue_of(has_waker).front = Some(id),
+            None => self.asleep.front = Some(id),
         }
     }
 
     fn dequeue(&mut self, id: TaskId) {
         let task = self.get(id);
-        let (has_waker, before, after) = (task.waker.is_some(), task.before.take(), task.after.take());
+        let (before, after) = (task.before, task.after);
+        self.unlink(before, after);
+    }
+
+    /// Brings those together between whom somebody stood.
+    fn unlink(&mut self, before: Option<TaskId>, after: Option<TaskId>) {
+        if self.is_closed {
+            return;
+        }
         match before {
             Some(before) => self.get(before).after = after,
-            None => self.queue_of(has_waker).front = after,
+            None => self.asleep.front = after,
         }
         match after {
             Some(after) => self.get(after).before = before,
-            None => self.queue_of(has_waker).back = before,
+            None => self.asleep.back = before,
         }
     }
 }

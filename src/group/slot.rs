@@ -126,7 +126,7 @@ impl<V> Shared<V> {
             Land::Publish => {
                 self.value = Some(value);
                 let threads = if self.threads() > 0 { Threads::Last } else { Threads::None };
-                (None, Wake { tasks: self.tasks.take_all_wakers(), threads })
+                (None, Wake { tasks: self.tasks.take_last_wakers(), threads })
             }
         }
     }

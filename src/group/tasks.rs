@@ -113,6 +113,14 @@ impl<V> Tasks<V> {
         self.roster.remove(id)
     }
 
+    /// Lets a task go that has the flight's value.
+    pub(crate) fn let_go(&mut self, id: TaskId) {
+        if self.maker == Some(id) {
+            self.maker = None;
+        }
+        self.roster.let_go();
+    }
+
     /// How many tasks wait.
     pub(crate) fn waiting(&self) -> u32 {
         self.roster.waiting()
@@ -244,6 +252,12 @@ impl<V> Tasks<V> {
                 Stage::None | Stage::Polled { .. } => Err(None),
             },
         }
+    }
+
+    /// The wakers of all, after which nobody is woken any more.
+    pub(crate) fn take_last_wakers(&mut self) -> Wakers {
+        let (first, many) = self.roster.close();
+        Wakers { few: [first, None], many }
     }
 
     pub(crate) fn take_all_wakers(&mut self) -> Wakers {

@@ -52,7 +52,7 @@ impl<V> Shared<V> {
         if let Some(seat) = self.tasks.seat(task) {
             match self.look(seat) {
                 Sight::Value(value) => {
-                    *waker = self.tasks.remove(task).and_then(Task::into_waker);
+                    self.tasks.let_go(task);
                     return Visit::Value(value);
                 }
                 Sight::Abandoned => return Visit::Failed(CallError::Abandoned),
