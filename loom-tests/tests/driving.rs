@@ -101,9 +101,10 @@ fn landing_wakes_a_task() {
 fn landing_meets_a_task_that_arrives() {
     check(|| {
         let (group, works) = (new_group(), Works::new());
+        let mine = parked(group.call(&KEY).run(works.make(0)));
         works.open();
         let other = call(&group, &works, 1);
-        let mine = block_on(group.call(&KEY).run(works.make(0))).expect("nobody leaves");
+        let mine = block_on(mine).expect("nobody leaves");
         let other = join(other);
         assert_eq!(mine.shared, mine.value == other);
         assert_eq!(works.counts().0, if mine.shared { 1 } else { 2 });
