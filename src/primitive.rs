@@ -94,16 +94,29 @@ pub(crate) fn resume_panic(payload: Box<dyn Any + Send>) -> ! {
     unreachable!("no panic is caught without std: {payload:?}");
 }
 
+/// Drops the payload of a panic that nobody hears of. Its destructor is the user's code and may panic as well.
+pub(crate) fn discard_panic(payload: Box<dyn Any + Send>) {
+    if let Err(payload) = catch_panic(|| drop(payload)) {
+        // There is an end to it: what that one panicked with is never dropped.
+        core::mem::forget(payload);
+    }
+}
+
 /// Wakes every one of `wakers`, whatever panics: the first panic goes on after the last of them is awake, unless the thread
 /// is already panicking.
 pub(crate) fn wake_all(mut wakers: impl Iterator<Item = Waker>) {
     let mut first_panic = None;
     // Caught once for as many as wake without a panic.
     while let Err(payload) = catch_panic(|| wakers.by_ref().for_each(Waker::wake)) {
-        first_panic.get_or_insert(payload);
+        match first_panic {
+            None => first_panic = Some(payload),
+            Some(_) => discard_panic(payload),
+        }
     }
-    if let Some(payload) = first_panic.filter(|_| !is_panicking()) {
-        resume_panic(payload);
+    match first_panic {
+        None => {}
+        Some(payload) if is_panicking() => discard_panic(payload),
+        Some(payload) => resume_panic(payload),
     }
 }
 

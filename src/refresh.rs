@@ -136,8 +136,8 @@ impl Policy {
         if *self == Self::Never || left >= self.cutoff_seconds(freshness) && left > 0.0 {
             return false;
         }
-        // NaN is no number to be early by.
-        random < self.probability_at(left, freshness) || left == 0.0
+        // The largest number below 1: the nearest to whatever is not a number, too.
+        random.min(1.0 - f64::EPSILON / 2.0) < self.probability_at(left, freshness) || left == 0.0
     }
 
     /// The probability that [`fires`](Self::fires) says yes.
@@ -181,9 +181,11 @@ impl Policy {
             Self::Never => return Prediction { miss: 1.0, lead: 0.0, refreshes: 0.0 },
             _ if !is_read => return Prediction { miss: 1.0, lead: 0.0, refreshes: 1.0 },
             Self::XFetch { beta, max_window } => {
-                let scale = sane(beta) * cost.as_secs_f64();
-                let window = fraction(max_window) * life;
-                return xfetch(rate, load, scale, window);
+                let (scale, window) = (scale(beta, cost), fraction(max_window) * life);
+                if scale.is_finite() {
+                    return xfetch(rate, load, scale, window);
+                }
+                (window, window)
             }
             Self::Linear { window } => (0.0, fraction(window) * life),
             Self::Eager { window } => (fraction(window) * life, fraction(window) * life),
@@ -206,7 +208,7 @@ impl Policy {
         match *self {
             Self::Never => 0.0,
             Self::Eager { .. } => 1.0,
-            Self::XFetch { beta, .. } => libm::exp(-left / (sane(beta) * freshness.cost.as_secs_f64())),
+            Self::XFetch { beta, .. } => libm::exp(-left / scale(beta, freshness.cost)),
             Self::Linear { window } => 1.0 - left / (fraction(window) * freshness.life()),
             Self::Jittered { min, max } => {
                 let (min, max) = (fraction(min) * freshness.life(), fraction(max) * freshness.life());
@@ -221,7 +223,7 @@ impl Policy {
         match *self {
             Self::Never => 0.0,
             Self::XFetch { beta, max_window } => {
-                let reach = MOST * sane(beta) * freshness.cost.as_secs_f64();
+                let reach = MOST * scale(beta, freshness.cost);
                 reach.min(fraction(max_window) * freshness.life())
             }
             Self::Linear { window } | Self::Eager { window } | Self::Jittered { max: window, .. } => {
@@ -254,4 +256,9 @@ fn fraction(number: f64) -> f64 {
 
 fn sane(number: f64) -> f64 {
     number.max(0.0)
+}
+
+/// XFetch's measure of time, in seconds. What costs nothing is refreshed by nobody, however eager.
+fn scale(beta: f64, cost: Duration) -> f64 {
+    if cost.is_zero() { 0.0 } else { sane(beta) * cost.as_secs_f64() }
 }

@@ -192,17 +192,18 @@ impl<K, T, S> Table<K, T, S> {
                 return Found::Joined(id, answer, Unneeded::Maker(make_key));
             }
         }
-        let owned = make_key();
+        // Stays out here until it is needed: if `Eq` panics, it must not be dropped under the lock.
+        let mut owned = Some(make_key());
         let found = shard.with(|entries| {
-            let new = New { key: owned, leader };
+            let new = New { key: &mut owned, leader };
             if shard.occupied.load(Ordering::Relaxed) == 0 {
                 return Ok(entries.begin(hash, entries.sequence(), new, self.time()));
             }
             entries.join_or_begin(hash, key, new, self.time(), &mut join)
         });
-        match found {
-            Ok(id) => Found::Led(id),
-            Err((id, answer, owned)) => Found::Joined(id, answer, Unneeded::Key(owned)),
+        match (found, owned) {
+            (Err((id, answer)), Some(owned)) => Found::Joined(id, answer, Unneeded::Key(owned)),
+            (Ok(id) | Err((id, _)), _) => Found::Led(id),
         }
     }
 
@@ -314,15 +315,15 @@ impl<K, T> Entries<K, T> {
         Some((id, join(entry, &mut self.counts)))
     }
 
-    /// Joins the flight of `key`, and gives the owned key back; or begins a flight.
+    /// Joins the flight of `key`, and leaves the owned key where it is; or begins a flight.
     fn join_or_begin<Q, R>(
         &mut self,
         hash: KeyHash,
         key: &Q,
-        new: New<K>,
+        new: New<'_, K>,
         time: Time,
         join: impl FnOnce(&mut Entry<K, T>, &mut Counts) -> R,
-    ) -> Result<FlightId, (FlightId, R, K)>
+    ) -> Result<FlightId, (FlightId, R)>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
@@ -340,7 +341,7 @@ impl<K, T> Entries<K, T> {
         };
         if let Some(entry) = self.flights.find(in_shard, sought) {
             let id = FlightId { hash, sequence: entry.sequence };
-            return Err((id, join(entry, &mut self.counts), new.key));
+            return Err((id, join(entry, &mut self.counts)));
         }
         if taken {
             sequence = self.free_sequence(hash, sequence);
@@ -350,10 +351,11 @@ impl<K, T> Entries<K, T> {
 
     /// Begins a flight of a key that has none.
     #[inline]
-    fn begin(&mut self, hash: KeyHash, sequence: Sequence, new: New<K>, time: Time) -> FlightId {
+    fn begin(&mut self, hash: KeyHash, sequence: Sequence, new: New<'_, K>, time: Time) -> FlightId {
         let New { key, leader } = new;
         let admission = Admission::open(time.now);
         let hash_in_shard = hash.in_shard();
+        let key = key.take().expect("a flight begins once");
         self.flights.insert_with(|| Entry { key, shared: None, hash: hash_in_shard, sequence, leader, admission });
         self.begun += 1;
         FlightId { hash, sequence }
@@ -395,8 +397,8 @@ impl Sequence {
 }
 
 /// A flight that is about to begin, unless it turns out that there is one.
-struct New<K> {
-    key: K,
+struct New<'k, K> {
+    key: &'k mut Option<K>,
     leader: Option<ThreadNumber>,
 }
 

@@ -8,7 +8,7 @@ use crate::group::{
     slot_of,
 };
 use crate::outcome::Role;
-use crate::primitive::{Arc, ThreadNumber, catch_panic, resume_panic};
+use crate::primitive::{Arc, ThreadNumber, catch_panic, discard_panic, resume_panic};
 use crate::table::{FlightId, Verdict};
 use alloc::boxed::Box;
 use core::any::Any;
@@ -235,6 +235,10 @@ where
                 self.leave();
                 Some(Arrival::Panicked(payload))
             }
+            Some(Deposit::Panic(payload)) => {
+                discard_panic(payload);
+                None
+            }
             _ => None,
         })
     }
@@ -356,8 +360,9 @@ where
         // First of all, as what is left is the user's code too.
         if let Some((detach, driver)) = detach {
             // If the spawner panics, it drops the driver, which leaves the flight like any last caller.
-            let spawned = catch_panic(|| detach(self.id, Arc::clone(&self.slot), driver));
-            drop(spawned);
+            if let Err(payload) = catch_panic(|| detach(self.id, Arc::clone(&self.slot), driver)) {
+                discard_panic(payload);
+            }
         }
         self.slot.wake(wake);
         drop(entry);
@@ -379,7 +384,9 @@ fn drop_ended<V>(work: Work<V>, is_maker: bool) {
     if is_maker {
         drop(work);
     } else {
-        drop(catch_panic(|| drop(work)));
+        if let Err(payload) = catch_panic(|| drop(work)) {
+            discard_panic(payload);
+        }
     }
 }
 

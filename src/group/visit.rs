@@ -46,7 +46,8 @@ impl<V> Shared<V> {
         me: Option<ThreadNumber>,
     ) -> Visit<V> {
         if let Some(deposit) = self.tasks.take_deposit(task) {
-            *waker = self.tasks.remove(task).and_then(Task::into_waker);
+            // Its waker was taken when the deposit was left, so nothing of the user's is dropped here.
+            self.tasks.remove(task);
             return Visit::Deposit(deposit);
         }
         if let Some(seat) = self.tasks.seat(task) {

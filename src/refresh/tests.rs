@@ -184,7 +184,7 @@ fn beyond_the_cutoff_no_random_number_fires_and_what_has_expired_always_does() {
     for policy in policies {
         let cutoff = policy.cutoff(at(10.0, 0.5));
         let freshness = |left| Freshness { age: LIFE - left, left, cost: seconds(0.5) };
-        for random in [0.0, 0.5, 1.0, -1.0, f64::NAN] {
+        for random in [0.0, 0.5, 1.0, -1.0, 7.0, f64::NAN] {
             assert!(!policy.fires(freshness(cutoff + Duration::from_nanos(1)), random), "{policy:?}");
             assert!(policy.fires(freshness(Duration::ZERO), random), "{policy:?}");
         }
@@ -209,7 +209,14 @@ fn numbers_that_make_no_sense_count_as_the_nearest_that_do() {
         }
     }
     assert!(Policy::Linear { window: 7.0 }.fires(at(59.0, 0.5), 0.01));
-    assert!(Policy::XFetch { beta: f64::INFINITY, max_window: 0.5 }.fires(at(29.0, 0.5), 0.999));
+    let always = Policy::XFetch { beta: f64::INFINITY, max_window: 0.5 };
+    let sure = [always, Policy::Eager { window: 0.5 }, Policy::Jittered { min: 0.5, max: 0.6 }];
+    for random in [0.0, 0.999, 1.0, 7.0, f64::NAN] {
+        assert!(sure.iter().all(|policy| policy.fires(at(29.0, 0.5), random)), "{random}");
+    }
+    assert_eq!(always.predict(traffic(1.0, 0.1)), Policy::Eager { window: 0.5 }.predict(traffic(1.0, 0.1)));
+    let free = Freshness { cost: Duration::ZERO, ..at(1.0, 0.5) };
+    assert_eq!((always.probability(free), always.fires(free, 0.0)), (0.0, false));
     assert!(!Policy::default().fires(Freshness { age: LIFE, left: LIFE, cost: Duration::ZERO }, 0.0));
     assert!(!Policy::default().fires(Freshness { age: Duration::ZERO, left: Duration::MAX, cost: LIFE }, 0.5));
     let unread = traffic(0.0, 0.5);

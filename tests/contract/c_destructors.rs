@@ -340,3 +340,59 @@ fn a_panic_in_the_drop_of_an_unneeded_key_leaves_no_caller_behind() {
         assert_eq!(group.in_flight(), 0);
     });
 }
+
+mod dropped_while_eq_panics {
+    use crate::support::limits::within_limit;
+    use core::hash::{Hash, Hasher};
+    use core::mem::ManuallyDrop;
+    use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use oneflight::SyncGroup;
+    use std::panic::catch_unwind;
+    use std::sync::LazyLock;
+
+    // One lock: whoever holds it is met.
+    static GROUP: LazyLock<SyncGroup<Key, u32>> = LazyLock::new(|| SyncGroup::builder().shards(1).build());
+    static ARMED: AtomicBool = AtomicBool::new(false);
+    static COMPARISONS: AtomicU32 = AtomicU32::new(0);
+
+    /// All have one hash. The second comparison panics, and a key that is dropped asks the group something.
+    #[derive(Clone)]
+    struct Key(u32);
+
+    impl Hash for Key {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            0_u8.hash(state);
+        }
+    }
+
+    impl PartialEq for Key {
+        fn eq(&self, other: &Self) -> bool {
+            let armed = ARMED.load(Ordering::SeqCst);
+            assert!(!armed || COMPARISONS.fetch_add(1, Ordering::SeqCst) != 1, "Eq that panics");
+            self.0 == other.0
+        }
+    }
+
+    impl Eq for Key {}
+
+    impl Drop for Key {
+        fn drop(&mut self) {
+            let _ = GROUP.stats();
+        }
+    }
+
+    /// C6 and C8 at once: the owned key, made in vain, is dropped by the panic, and not under the lock.
+    #[test]
+    fn a_key_whose_destructor_calls_the_group_is_dropped_outside_the_lock_when_eq_panics() {
+        within_limit(|| {
+            let lead = GROUP.try_lead(&Key(1)).expect("no flight is on");
+            ARMED.store(true, Ordering::SeqCst);
+            let key = ManuallyDrop::new(Key(2));
+            assert!(catch_unwind(|| GROUP.do_call(&*key, || 1)).is_err());
+            ARMED.store(false, Ordering::SeqCst);
+            assert_eq!((COMPARISONS.load(Ordering::SeqCst), GROUP.do_call(&*key, || 2)), (2, 2));
+            drop(lead);
+            assert_eq!(GROUP.in_flight(), 0);
+        });
+    }
+}

@@ -238,14 +238,29 @@ fn f3_a_waker_that_panics_when_the_last_caller_leaves_does_not_keep_its_work_fro
     assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
 }
 
-#[expect(unsafe_code, reason = "no safe waker can panic in its clone")]
-mod panics_when_cloned {
+/// Wakers that do what they like when they are cloned and when each clone is dropped, which no safe waker can.
+#[expect(unsafe_code, reason = "a waker's own functions can only be set that way")]
+mod hooked {
+    use std::cell::Cell;
     use std::task::{RawWaker, RawWakerVTable, Waker};
 
+    type Hook = Cell<Option<Box<dyn FnOnce()>>>;
+
+    std::thread_local! {
+        /// What the next clone in this thread does.
+        pub(super) static ON_CLONE: Hook = const { Cell::new(None) };
+        /// What the next drop does.
+        pub(super) static ON_DROP: Hook = const { Cell::new(None) };
+    }
+
     pub(super) fn waker() -> Waker {
-        const VTABLE: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, ignore);
+        const VTABLE: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, drop);
         fn clone(_: *const ()) -> RawWaker {
-            panic!("a waker that panics when it is cloned");
+            ON_CLONE.take().into_iter().for_each(|hook| hook());
+            RawWaker::new(std::ptr::null(), &VTABLE)
+        }
+        fn drop(_: *const ()) {
+            ON_DROP.take().into_iter().for_each(|hook| hook());
         }
         const fn ignore(_: *const ()) {}
         // SAFETY: its functions look at no data, from any thread.
@@ -253,14 +268,42 @@ mod panics_when_cloned {
     }
 }
 
+/// The clone is made between two looks at the flight, and is of no use after the second.
+#[test]
+fn f2_a_waker_is_dropped_outside_the_lock_when_the_flight_lands_while_it_is_cloned() {
+    for panics in [false, true] {
+        within_a_minute(move || {
+            let group: &'static Group = Box::leak(Box::new(oneflight::AsyncGroup::builder().shards(1).build()));
+            let guard = group.try_lead(&1).expect("no flight is on");
+            let other = Task::waiting(group.do_call(&1, || async { 8 }));
+            hooked::ON_CLONE.set(Some(Box::new(move || {
+                guard.land(7);
+                hooked::ON_DROP.set(Some(Box::new(move || {
+                    drop(other);
+                    assert!(!panics, "a waker that panics when it is dropped");
+                })));
+            })));
+            let waker = std::mem::ManuallyDrop::new(hooked::waker());
+            let mut follower = Task::new(group.do_call(&1, || async { 9 }));
+            let polled = catch_unwind(AssertUnwindSafe(|| follower.poll_with(&waker)));
+            assert_eq!(polled.ok(), (!panics).then_some(std::task::Poll::Ready(7)));
+            drop(follower);
+            assert_eq!(group.in_flight(), 0);
+        });
+    }
+}
+
 #[test]
 fn f3_a_waker_that_panics_when_it_is_cloned_costs_nobody_else_the_flight() {
     let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
-    let panics = panics_when_cloned::waker();
+    let panics = std::mem::ManuallyDrop::new(hooked::waker());
+    let panic = || -> Option<Box<dyn FnOnce()>> { Some(Box::new(|| panic!("a waker that panics when it is cloned"))) };
     let mut leader = Task::new(group.do_call(&1, work(&runs, &gate, 7)));
+    hooked::ON_CLONE.set(panic());
     assert!(catch_unwind(AssertUnwindSafe(|| leader.poll_with(&panics))).is_err());
     let mut follower = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
     let mut panicking = Task::new(group.do_call(&1, work(&runs, &gate, 9)));
+    hooked::ON_CLONE.set(panic());
     assert!(catch_unwind(AssertUnwindSafe(|| panicking.poll_with(&panics))).is_err());
     gate.open();
     assert_eq!(follower.wakes(), 1);
@@ -316,4 +359,50 @@ struct CountsNothing;
 
 impl Wake for CountsNothing {
     fn wake(self: Arc<Self>) {}
+}
+
+/// A payload whose destructor panics.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("a payload that panics when it is dropped");
+    }
+}
+
+struct PanicsWithABomb;
+
+impl Wake for PanicsWithABomb {
+    fn wake(self: Arc<Self>) {
+        std::panic::panic_any(Bomb);
+    }
+}
+
+#[test]
+fn f3_payloads_that_panic_when_they_are_dropped_keep_nobody_asleep() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let guard = group.try_lead(&1).expect("no flight is on");
+    let bombs = Waker::from(Arc::new(PanicsWithABomb));
+    let mut tasks: Vec<_> = (0..5).map(|_| Task::new(group.do_call(&1, work(&runs, &gate, 9)))).collect();
+    for (index, task) in tasks.iter_mut().enumerate() {
+        let pending = if index < 3 { task.poll_with(&bombs) } else { task.poll() };
+        assert!(pending.is_pending());
+    }
+    let payload = catch_unwind(AssertUnwindSafe(|| guard.land(7))).expect_err("the first of them goes on");
+    std::mem::forget(payload);
+    assert!(tasks[3..].iter().all(|task| task.wakes() == 1));
+    assert!(tasks.iter_mut().all(|task| task.ready() == 7));
+    // And where nobody is left whose panic it is.
+    let leader = Task::waiting(group.do_call(&2, {
+        let gate = gate.clone();
+        || async move {
+            gate.await;
+            std::panic::panic_any(Bomb)
+        }
+    }));
+    let mut follower = Task::waiting(group.do_call(&2, || async { 8 }));
+    drop(leader);
+    gate.open();
+    assert_eq!(follower.ready(), 8);
+    assert_eq!((runs.started(), group.in_flight()), (0, 0));
 }
