@@ -77,6 +77,8 @@ pub(crate) struct Roster<V> {
     waiting: u32,
     /// Those who sleep: they have a seat and have left a waker. The one that has slept longest is at the front.
     asleep: Queue,
+    /// Whether all who sleep are known to have the same waker, as calls of one task have.
+    are_alike: bool,
     /// From where to look, round and round, for one that does not sleep.
     next_awake: usize,
     /// Whether all have been woken for the last time, so that nobody asks any more who sleeps.
@@ -97,7 +99,16 @@ impl Queue {
 
 impl<V> Roster<V> {
     pub(crate) const fn new() -> Self {
-        Self { first: None, rest: None, waiting: 0, asleep: Queue::EMPTY, next_awake: 0, is_closed: false, gone: 0 }
+        Self {
+            first: None,
+            rest: None,
+            waiting: 0,
+            asleep: Queue::EMPTY,
+            are_alike: true,
+            next_awake: 0,
+            is_closed: false,
+            gone: 0,
+        }
     }
 
     pub(crate) fn insert(&mut self, on_abandon: OnAbandon, seat: Option<Seat>) -> TaskId {
@@ -159,6 +170,13 @@ impl<V> Roster<V> {
     /// If the task has been removed.
     pub(crate) fn get(&mut self, id: TaskId) -> &mut Task<V> {
         self.find(id).expect("a task is in the list until it removes itself")
+    }
+
+    fn look(&self, id: TaskId) -> Option<&Task<V>> {
+        match id.index() {
+            None => self.first.as_ref(),
+            Some(index) => self.rest.as_ref()?.get(index),
+        }
     }
 
     fn find(&mut self, id: TaskId) -> Option<&mut Task<V>> {
@@ -227,10 +245,41 @@ impl<V> Roster<V> {
         former
     }
 
-    /// The waker of the waiter that has slept longest, of those whose waker will do.
-    pub(crate) fn wake_one(&mut self, mut will_do: impl FnMut(&Waker) -> bool) -> Option<Waker> {
-        let id = self.asleep(|task| task.waker.as_ref().is_some_and(&mut will_do))?;
+    /// The waker of the waiter that has slept longest.
+    pub(crate) fn wake_one(&mut self) -> Option<Waker> {
+        let id = self.asleep.front?;
         self.take_waker(id)
+    }
+
+    /// The waker of the waiter that has slept longest, of those whose waker would not wake the same as `other`.
+    pub(crate) fn wake_another(&mut self, other: &Waker) -> Option<Waker> {
+        let is_another = |task: &Task<V>| task.waker.as_ref().is_some_and(|waker| !waker.will_wake(other));
+        let front = self.asleep.front?;
+        if is_another(self.get(front)) {
+            return self.take_waker(front);
+        }
+        if self.are_alike {
+            return None;
+        }
+        let found = self.asleep(is_another);
+        match found {
+            // Who was passed over goes to the back, or each time many may have to be.
+            Some(found) => self.rotate_to(found),
+            None => self.are_alike = true,
+        }
+        self.take_waker(found?)
+    }
+
+    /// Puts a sleeper and all behind it before those who are in front of it.
+    fn rotate_to(&mut self, id: TaskId) {
+        let (Some(passed), Queue { front: Some(front), back: Some(back) }) = (self.get(id).before.take(), self.asleep)
+        else {
+            return;
+        };
+        self.get(passed).after = None;
+        self.get(back).after = Some(front);
+        self.get(front).before = Some(back);
+        self.asleep = Queue { front: Some(id), back: Some(passed) };
     }
 
     /// The wakers of all, for the last time.
@@ -288,9 +337,20 @@ impl<V> Roster<V> {
         let task = self.get(id);
         (task.before, task.after) = (before, None);
         match before {
-            Some(before) => self.get(before).after = Some(id),
-            None => self.asleep.front = Some(id),
+            Some(before) => {
+                self.get(before).after = Some(id);
+                self.are_alike &= self.have_the_same_waker(before, id);
+            }
+            None => {
+                self.asleep.front = Some(id);
+                self.are_alike = true;
+            }
         }
+    }
+
+    fn have_the_same_waker(&self, one: TaskId, other: TaskId) -> bool {
+        let waker = |id| self.look(id)?.waker.as_ref();
+        waker(one).zip(waker(other)).is_some_and(|(one, other)| one.will_wake(other))
     }
 
     fn dequeue(&mut self, id: TaskId) {

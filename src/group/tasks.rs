@@ -269,8 +269,8 @@ impl<V> Tasks<V> {
     /// both. Two standbys if the driver has none.
     pub(crate) fn take_two_wakers(&mut self) -> Wakers {
         let driver = self.driver.and_then(|driver| self.roster.take_waker(driver));
-        let first = driver.or_else(|| self.roster.wake_one(|_| true));
-        let second = first.as_ref().and_then(|first| self.roster.wake_one(|waker| !waker.will_wake(first)));
+        let first = driver.or_else(|| self.roster.wake_one());
+        let second = first.as_ref().and_then(|first| self.roster.wake_another(first));
         Wakers { few: [first, second], many: Vec::new() }
     }
 

@@ -163,6 +163,32 @@ fn f6_a_hundred_thousand_followers_leave_in_linear_time_while_the_work_calls_for
 }
 
 #[test]
+fn f6_a_hundred_thousand_calls_of_one_task_leave_in_linear_time() {
+    for told in [false, true] {
+        within_a_minute(move || {
+            let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+            let mut first = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+            let beside = |_| {
+                let mut task = Task::beside(&first, group.do_call(&1, work(&runs, &gate, 8)));
+                assert!(task.poll().is_pending());
+                task
+            };
+            let mut tasks: Vec<_> = (0..100_000).map(beside).collect();
+            // Of another task, and far back: the standby.
+            let mut other = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+            gate.stir();
+            assert_eq!(other.wakes(), 1);
+            assert!(!told || other.poll().is_pending());
+            tasks.reverse();
+            drop(tasks);
+            gate.open();
+            assert_eq!((other.ready(), first.ready()), (7, 7));
+            assert_eq!((runs.started(), group.in_flight()), (1, 0));
+        });
+    }
+}
+
+#[test]
 fn a_follower_that_waits_for_an_attempt_that_is_over_inherits_no_work() {
     let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
     let first = Task::waiting(group.do_call_inline(&1, work(&runs, &gate, 7)));
