@@ -60,6 +60,9 @@ use hashbrown::{DefaultHashBuilder, Equivalent};
 /// Work that belongs to one runtime (its timers, its sockets) should be driven on it: use one group a runtime. If the runtime is
 /// gone and the work panics for it, the caller that drives it then goes on with its own.
 ///
+/// Work that awaits a call whose work awaits this one, through however many keys, hangs, as with locks: whichever tasks drive
+/// them.
+///
 /// # Examples
 ///
 /// ```
@@ -92,6 +95,21 @@ impl<K, V> AsyncGroup<K, V> {
 }
 
 impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
+    /// A group with the defaults and the given hasher.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::AsyncGroup;
+    /// use std::hash::RandomState;
+    ///
+    /// let group = AsyncGroup::with_hasher(RandomState::new());
+    /// assert_eq!(smol::block_on(group.do_call(&1_u32, || async { 2_u32 })), 2);
+    /// ```
+    pub fn with_hasher(hasher: S) -> Self {
+        AsyncGroupBuilder::new().hasher(hasher).build()
+    }
+
     /// Detaches the flight of `key`, so that the next caller starts afresh. Those inside are untouched. Returns whether there
     /// was a flight to detach. See [`SyncGroup::forget`](crate::SyncGroup::forget).
     ///

@@ -15,8 +15,8 @@ pub enum OnAbandon {
     Fail,
 }
 
-/// One call with its options, made by [`SyncGroup::call`](crate::SyncGroup::call) or
-/// [`SyncGroup::call_with`](crate::SyncGroup::call_with). Nothing happens until [`run`](Self::run).
+/// One call with its options, made by `call` or `call_with` of a [`SyncGroup`](crate::SyncGroup) or an
+/// [`AsyncGroup`](crate::AsyncGroup). Nothing happens until [`run`](Self::run).
 ///
 /// An option that is not set here has the group's default, which the group's builder sets.
 #[must_use = "a call does nothing until it is run"]
@@ -52,7 +52,7 @@ impl<'a, G, V, Q: ?Sized, M, P> Call<'a, G, V, Q, M, P> {
     /// Shares the value of this caller's work only if `share_if` approves of it. A value that it does not approve of stays
     /// with this caller, and the flight is abandoned: a follower takes over. Default: every value is shared.
     ///
-    /// Called outside all locks, once at most. If it panics, the flight is abandoned and the panic reaches this caller.
+    /// Called outside all locks, once at most, and not about a value that nobody else waits for. If it panics, the flight is abandoned and the panic reaches this caller.
     ///
     /// Without [`max_attempts`](Self::max_attempts) followers whose work fails in the same way run one after another.
     pub fn share_if<F>(self, share_if: F) -> Call<'a, G, V, Q, M, F>

@@ -89,8 +89,9 @@
 //!   more holds up its followers. With [`do_call`](AsyncGroup::do_call) only two can: if the task that drove last and the
 //!   standby that was woken with it are both parked, the flight goes on with the next poll of any caller, or the next caller.
 //! - A parked task that leads holds up threads that wait beside it, until it is polled or dropped.
-//! - An executor that polls a task inside `wake`, called from inside the work of a flight, makes a call of the same key by
-//!   that task look like one from inside the work: it is told [`CallError::Reentrant`].
+//! - An executor that polls other tasks from inside the work of a flight (inside `wake`, or in a `block_on` in the work) makes a
+//!   call of the same key by such a task look like one from inside the work: it is told [`CallError::Reentrant`].
+//! - Tasks whose works wait for each other in a circle hang, as with locks.
 //! - Without `std` there is no clock (no `max_flight_age`), no re-entrancy report, and a panic reaches whoever drives.
 //!   Interrupts are masked while a table or a flight is looked at, for longer the more tasks wait.
 //! - A [`Lead`] that is leaked keeps its flight on; [`forget`](SyncGroup::forget) frees the key.

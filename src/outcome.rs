@@ -34,8 +34,8 @@ pub struct Stats {
     pub flights: u64,
     /// Calls that joined a flight and waited.
     pub joins: u64,
-    /// Leads taken over after an earlier leader of the same flight had left without a value. The number of closures
-    /// started is `flights + take_overs`, less the leads held as guards.
+    /// Leads taken over after an earlier leader of the same flight had left without a value. `flights + take_overs` is how
+    /// often a closure was started for a key, leads held as guards counted too.
     pub take_overs: u64,
     /// Leads that ended without a value for the others: a panic, a dropped guard, a value that was not to be shared.
     pub abandons: u64,

@@ -7,9 +7,11 @@ mod limits;
 
 use allocation_counter::{AllocationInfo, measure};
 use core::panic::AssertUnwindSafe;
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use limits::{until, within_limit};
-use oneflight::{CallError, SyncGroup};
+use oneflight::{AsyncGroup, CallError, SyncGroup};
 use std::panic::{catch_unwind, resume_unwind};
 use std::thread;
 
@@ -41,6 +43,43 @@ fn a_lone_call_with_a_string_key_allocates_its_owned_key_and_nothing_else() {
     group.do_call("sixteen bytes...", || 2);
     let called = measure(|| assert_eq!(group.do_call("sixteen bytes...", || 2), 2));
     assert_eq!((called.count_total, called.bytes_total, called.count_current), (1, 16, 0));
+}
+
+/// G3, for tasks: the box of the work is all that a flight costs whose work is ready.
+#[test]
+fn a_lone_task_with_a_copy_key_allocates_the_box_of_its_work_and_inline_nothing() {
+    fn poll<T: PartialEq + core::fmt::Debug>(call: impl Future<Output = T>, value: T) {
+        let polled = pin!(call).poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(polled, Poll::Ready(value));
+    }
+    let group: AsyncGroup<u64, u64> = AsyncGroup::new();
+    let owned = || poll(group.do_call(&1, || async { 2 }), 2);
+    let options = || poll(async { group.call(&1).run(|| async { 2 }).await.map(|outcome| outcome.value) }, Ok(2));
+    let inline = || poll(group.do_call_inline(&1, || async { 2 }), 2);
+    owned();
+    assert_eq!((count(owned), count(options), count(inline)), (1, 1, 0));
+    let strings: AsyncGroup<String, u64> = AsyncGroup::new();
+    let inline = || poll(strings.do_call_inline("sixteen bytes...", || async { 2 }), 2);
+    inline();
+    assert_eq!(count(inline), 1);
+}
+
+/// G4: a call around work of 1,026 bytes.
+#[test]
+fn a_call_holds_its_work_once_at_most() {
+    let group: AsyncGroup<u64, u64> = AsyncGroup::new();
+    let work = || {
+        let bytes = [1_u8; 1_025];
+        async move {
+            core::future::pending::<()>().await;
+            bytes.iter().map(|byte| u64::from(*byte)).sum()
+        }
+    };
+    assert_eq!(size_of_val(&work()), 1_026);
+    assert!(size_of_val(&group.do_call(&1, work)) <= 256);
+    assert!(size_of_val(&group.call(&1).run(work)) <= 256);
+    assert!(size_of_val(&group.do_call_inline(&1, work)) <= 1_150);
+    assert!(size_of_val(&group.call(&1).run_inline(work)) <= 1_150);
 }
 
 #[test]

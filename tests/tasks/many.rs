@@ -3,6 +3,7 @@
 use crate::by_hand::{Gate, Group, Runs, Task, message, work};
 use oneflight::SyncGroup;
 use std::cell::RefCell;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Notes which keys were asked for, waits at `gate`, and returns ten times each.
@@ -177,4 +178,21 @@ fn threads_that_batch_join_what_is_in_flight_and_take_over() {
         assert_eq!(many.join().expect("it does not panic"), [7, 20, 30]);
     });
     assert_eq!((group.in_flight(), group.stats().take_overs), (0, 1));
+}
+
+/// E5: a stack of 256 KiB holds calls within calls, as deep as anybody nests them.
+#[test]
+fn e5_ten_calls_within_calls_fit_a_small_stack() {
+    fn nest(group: &'static Group, depth: u32) -> std::pin::Pin<Box<dyn Future<Output = u32> + Send>> {
+        let key: &'static u32 = Box::leak(Box::new(depth));
+        Box::pin(
+            group.do_call(key, move || async move { if depth == 0 { 0 } else { nest(group, depth - 1).await + 1 } }),
+        )
+    }
+    let small = std::thread::Builder::new().stack_size(256 * 1024);
+    let nested = small.spawn(|| {
+        let group: &'static Group = Box::leak(Box::new(Group::new()));
+        Task::new(nest(group, 10)).ready()
+    });
+    assert_eq!(nested.expect("a thread").join().expect("no panic"), 10);
 }
