@@ -23,14 +23,15 @@ need_cargo
 need_apt cc build-essential
 need_cargo_tool mutants cargo-mutants
 
-# mutants SUITES [OPTIONS]: tries what no earlier suites have noticed. A mutant that makes a caller wait for ever is ended
-# by the time limit, five times what the tests took without one and at least 40 s, and counts as noticed.
+# mutants SUITES [OPTIONS]: tries what no earlier suites have noticed. Only these suites are built, as most of the time goes
+# into building. A mutant that makes a caller wait for ever is ended by the time limit, five times what the tests took
+# without one and at least 40 s, and counts as noticed.
 mutants() {
-    local suites=$1 status=0
+    local suites status=0
+    read -ra suites <<<"$1"
     shift
-    # shellcheck disable=SC2086 # the suites are several words
-    cargo mutants -p oneflight --output "$out" --iterate "${files[@]/#/--file=src/}" \
-        --jobs 1 --minimum-test-timeout 40 --build-timeout 300 --no-shuffle "$@" -- $suites || status=$?
+    cargo mutants -p oneflight --output "$out" --iterate "${files[@]/#/--file=src/}" "${suites[@]/#/--cargo-arg=}" \
+        --jobs 1 --minimum-test-timeout 40 --build-timeout 300 --no-shuffle "$@" || status=$?
     # 2: some were missed, 3: some ran into the time limit. Whether that is too many is decided below.
     ((status == 0 || status == 2 || status == 3)) || return "$status"
     cat "$out/mutants.out/caught.txt" >>"$out/caught.txt"
@@ -59,6 +60,6 @@ rm -rf "$out"
 mkdir -p "$out"
 # Most are noticed by what is built and run in seconds.
 step "mutants, unit tests" mutants "--lib" "$@"
-step "mutants, tests of tasks" mutants "--test tasks --test api" "$@"
-step "mutants, contract suite" mutants "--test contract --test allocations" "$@"
+step "mutants, tests of tasks" mutants "--test=tasks --test=api" "$@"
+step "mutants, contract suite" mutants "--test=contract --test=allocations" "$@"
 step "enough were noticed" enough_caught
