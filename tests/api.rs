@@ -283,3 +283,18 @@ fn outcomes_and_errors_can_be_compared_copied_and_hashed() {
     vocabulary(OnAbandon::default());
     assert_eq!(OnAbandon::default(), OnAbandon::TakeOver);
 }
+
+#[test]
+fn what_is_printed_for_debugging_tells_what_is_on() {
+    let group: SyncGroup<String, u32> = SyncGroup::new();
+    let lead = group.try_lead("a").expect("no flight is on");
+    assert_eq!(format!("{group:?}"), "SyncGroup { in_flight: 1, .. }");
+    assert_eq!(format!("{lead:?}"), "Lead { attempt: 1, .. }");
+    let call = group.call("a").wait_timeout(Duration::from_secs(1)).max_attempts(2);
+    assert_eq!(format!("{call:?}"), "Call { wait_timeout: Some(1s), max_attempts: 2, on_abandon: TakeOver, .. }");
+    assert!(format!("{:?}", SyncGroup::<u32, u32>::builder().shards(4)).contains("shards: 4"));
+    let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
+    assert_eq!(format!("{group:?}"), "AsyncGroup { in_flight: 0, .. }");
+    let builder = oneflight::AsyncGroup::<u32, u32>::builder().shards(4).spawner(drop);
+    assert!(["shards: 4", "spawner: true"].iter().all(|part| format!("{builder:?}").contains(part)));
+}

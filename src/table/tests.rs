@@ -205,3 +205,18 @@ fn an_aged_flight_is_skipped_but_stays_until_it_ends() {
     assert!(remove(&table, old).is_some());
     assert!(remove(&table, new).is_some());
 }
+
+/// No test would notice by what a group does that its tables are slow: all keys of a shard in one place.
+#[test]
+fn each_part_of_a_hash_serves_its_purpose() {
+    let hash = KeyHash(0xABCD_1234_5678_EF01);
+    assert_eq!(hash.bits(), 0xABCD_1234_5678_EF01);
+    assert_eq!(hash.shard(1 << 16), 0xABCD);
+    assert_eq!(hash.shard(256), 0xCD);
+    assert_eq!(hash.in_shard(), 0x1234_5678);
+    // hashbrown's position and hashbrown's tag.
+    assert_eq!(table_hash(0x1234_5678), 0x1234_5678_1234_5678);
+    // Hashes that differ in one bit only, whichever it is, lie in different shards or places.
+    let parts = |hash| (KeyHash::new(hash).shard(1 << 16), KeyHash::new(hash).in_shard());
+    assert!((0..64).all(|bit| parts(1 << bit) != parts(0)));
+}
