@@ -228,3 +228,28 @@ fn each_part_of_a_hash_serves_its_purpose() {
     let parts = |hash| (KeyHash::new(hash).shard(1 << 16), KeyHash::new(hash).in_shard());
     assert!((0..64).all(|bit| parts(1 << bit) != parts(0)));
 }
+
+/// Or it would look young again when the clock has gone round.
+#[test]
+fn a_flight_that_is_met_when_it_is_too_old_is_closed_for_good() {
+    let clock = Some(AgeClock::new(core::time::Duration::ZERO));
+    let table: Table<u64, (), DefaultHashBuilder> = Table::new(1, DefaultHashBuilder::default(), clock);
+    let forgotten = || {
+        let mut forgotten = Vec::new();
+        table.for_each_shard(|entries| {
+            forgotten.extend(entries.iter().filter(|entry| entry.admission.is_forgotten()).map(|entry| entry.key));
+        });
+        forgotten
+    };
+    // The first one moves to the hash table when the next one begins, and the other keys are not touched.
+    let others = [2, 3].map(|key| lead(&table, &key));
+    let old = lead(&table, &1);
+    assert!(forgotten().is_empty());
+    let newer = lead(&table, &1);
+    assert_eq!(forgotten(), [1]);
+    let newest = lead(&table, &1);
+    assert_eq!(forgotten(), [1, 1]);
+    for id in [newest, others[0], old, newer, others[1]] {
+        assert!(remove(&table, id).is_some());
+    }
+}
