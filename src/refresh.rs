@@ -130,6 +130,18 @@ impl Policy {
     /// counts as the nearest that is inside.
     ///
     /// Far from the end it is one comparison with the [`cutoff`](Self::cutoff).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight::refresh::{Freshness, Policy, Traffic};
+    /// # use std::time::Duration;
+    /// let (age, left) = (Duration::from_secs(57), Duration::from_secs(3));
+    /// let freshness = Freshness { age, left, cost: Duration::from_millis(200) };
+    /// // Half of the last tenth of the life has passed: every second read refreshes.
+    /// assert!(Policy::Linear { window: 0.1 }.fires(freshness, 0.49));
+    /// assert!(!Policy::Linear { window: 0.1 }.fires(freshness, 0.51));
+    /// ```
     #[must_use]
     pub fn fires(&self, freshness: Freshness, random: f64) -> bool {
         let left = freshness.left.as_secs_f64();
@@ -141,6 +153,17 @@ impl Policy {
     }
 
     /// The probability that [`fires`](Self::fires) says yes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight::refresh::{Freshness, Policy, Traffic};
+    /// # use std::time::Duration;
+    /// let (age, left) = (Duration::from_secs(57), Duration::from_secs(3));
+    /// let freshness = Freshness { age, left, cost: Duration::from_millis(200) };
+    /// assert_eq!(Policy::Linear { window: 0.1 }.probability(freshness), 0.5);
+    /// assert_eq!(Policy::Eager { window: 0.1 }.probability(freshness), 1.0);
+    /// ```
     #[must_use]
     pub fn probability(&self, freshness: Freshness) -> f64 {
         let left = freshness.left.as_secs_f64();
@@ -157,6 +180,16 @@ impl Policy {
 
     /// How much must be left at least for no read to refresh, whatever its random number. To be stored beside a value: until
     /// then neither the policy nor a random number is needed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight::refresh::{Freshness, Policy, Traffic};
+    /// # use std::time::Duration;
+    /// let (age, left) = (Duration::from_secs(57), Duration::from_secs(3));
+    /// let freshness = Freshness { age, left, cost: Duration::from_millis(200) };
+    /// assert_eq!(Policy::Eager { window: 0.1 }.cutoff(freshness), Duration::from_secs(6));
+    /// ```
     #[must_use]
     pub fn cutoff(&self, freshness: Freshness) -> Duration {
         // It is at most the value's life, which is a duration.
@@ -166,9 +199,21 @@ impl Policy {
     /// What comes of this policy, by the closed forms in [the module's table](self).
     ///
     /// They hold where the first refresh is all but certain to come within the window: for a dozen reads and more within it.
-    /// `lead` and `refreshes` of [`XFetch`](Self::XFetch) leave its `max_window` aside, which should be seven times
-    /// `beta` x cost x (1 + ln(reads within a cost)), or more; `refreshes` of the others take it that the load ends within the window.
-    /// For [`Never`](Self::Never) every life ends in a miss.
+    /// `lead` and `refreshes` of [`XFetch`](Self::XFetch) leave its `max_window` aside, which should be a, that
+    /// is `beta` x cost, times 7 + ln(ra) or more; `refreshes` of the others take it that the load ends within the window. For
+    /// [`Never`](Self::Never) every life ends in a miss.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight::refresh::{Freshness, Policy, Traffic};
+    /// # use std::time::Duration;
+    /// let load = Duration::from_millis(500);
+    /// let traffic = Traffic { reads_per_second: 1.0, load, cost: load, life: Duration::from_secs(60) };
+    /// // A page that is read once a second: XFetch finds it expired in three lives of five, a linear window in one of twenty.
+    /// assert!((Policy::default().predict(traffic).miss - 0.61).abs() < 0.01);
+    /// assert!((Policy::Linear { window: 0.1 }.predict(traffic).miss - 0.05).abs() < 0.01);
+    /// ```
     #[must_use]
     pub fn predict(&self, traffic: Traffic) -> Prediction {
         let Traffic { reads_per_second, load, cost, life } = traffic;

@@ -69,35 +69,6 @@ where
         this.work.is_some()
     }
 
-    #[inline]
-    fn advance(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Outcome<V>, CallError>> {
-        let mut this = self.project();
-        let Some(make_key) = this.make_key.take() else {
-            return Self::resume(this.stage, this.group, *this.max_attempts, this.work, this.share_if, cx);
-        };
-        let on_abandon = *this.on_abandon;
-        let newcomer = Newcomer { on_abandon, max_attempts: *this.max_attempts };
-        let entered = this.group.enter(
-            *this.key,
-            make_key,
-            newcomer,
-            |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
-            |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
-        );
-        match entered {
-            Entered::Lead(leading) => {
-                let work = this.work.take().expect("a call leads once at most");
-                this.stage.set(Stage::Leading { leading: None, future: work() });
-                Self::drive(this.stage, leading, this.share_if, cx)
-            }
-            Entered::Wait(place) => {
-                this.stage.set(Stage::Waiting { place });
-                Self::resume(this.stage, this.group, *this.max_attempts, this.work, this.share_if, cx)
-            }
-            Entered::Reentrant => Poll::Ready(Err(CallError::Reentrant)),
-        }
-    }
-
     /// Polls the work. The lead is a local meanwhile: if that panics, the flight is abandoned; and a lone call whose work is
     /// ready never writes it anywhere.
     #[inline]
@@ -220,6 +191,30 @@ where
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.advance(cx)
+        let mut this = self.project();
+        let Some(make_key) = this.make_key.take() else {
+            return Self::resume(this.stage, this.group, *this.max_attempts, this.work, this.share_if, cx);
+        };
+        let on_abandon = *this.on_abandon;
+        let newcomer = Newcomer { on_abandon, max_attempts: *this.max_attempts };
+        let entered = this.group.enter(
+            *this.key,
+            make_key,
+            newcomer,
+            |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
+            |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
+        );
+        match entered {
+            Entered::Lead(leading) => {
+                let work = this.work.take().expect("a call leads once at most");
+                this.stage.set(Stage::Leading { leading: None, future: work() });
+                Self::drive(this.stage, leading, this.share_if, cx)
+            }
+            Entered::Wait(place) => {
+                this.stage.set(Stage::Waiting { place });
+                Self::resume(this.stage, this.group, *this.max_attempts, this.work, this.share_if, cx)
+            }
+            Entered::Reentrant => Poll::Ready(Err(CallError::Reentrant)),
+        }
     }
 }

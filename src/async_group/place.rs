@@ -383,10 +383,8 @@ where
 fn drop_ended<V>(work: Work<V>, is_maker: bool) {
     if is_maker {
         drop(work);
-    } else {
-        if let Err(payload) = catch_panic(|| drop(work)) {
-            discard_panic(payload);
-        }
+    } else if let Err(payload) = catch_panic(|| drop(work)) {
+        discard_panic(payload);
     }
 }
 
