@@ -194,7 +194,7 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
 }
 
 impl<K, V, S> AsyncGroup<K, V, S> {
-    /// How many flights are on, forgotten ones included. Takes no lock; exact while nothing changes.
+    /// How many flights are on, forgotten ones included. Those of calls that have returned are not among them.
     ///
     /// # Examples
     ///

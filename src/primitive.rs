@@ -20,8 +20,10 @@ pub(crate) use threads::{AgeClock, ThreadNumber, WaitQueue, count_cores, spin_un
 
 #[cfg(not(loom))]
 pub(crate) use alloc::sync::Arc;
+#[cfg(not(loom))]
+pub(crate) use core::sync::atomic::AtomicUsize;
 #[cfg(loom)]
-pub(crate) use loom::sync::Arc;
+pub(crate) use loom::sync::{Arc, atomic::AtomicUsize};
 
 use alloc::boxed::Box;
 use core::any::Any;

@@ -181,7 +181,7 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
 }
 
 impl<K, V, S> SyncGroup<K, V, S> {
-    /// How many flights are on, forgotten ones included. Takes no lock; exact while nothing changes.
+    /// How many flights are on, forgotten ones included. Those of calls that have returned are not among them.
     ///
     /// # Examples
     ///

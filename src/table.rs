@@ -7,11 +7,11 @@
 
 use crate::flight::Admission;
 use crate::outcome::Stats;
-use crate::primitive::{AgeClock, Mutex, ThreadNumber};
+use crate::primitive::{AgeClock, AtomicUsize, Mutex, ThreadNumber};
 use alloc::boxed::Box;
 use core::hash::{BuildHasher, Hash};
 use core::num::NonZeroU32;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
 use flights::Flights;
 use hashbrown::Equivalent;
@@ -161,9 +161,16 @@ impl<K, T, S> Table<K, T, S> {
         self.clock.as_ref()
     }
 
-    /// The number of flights, forgotten ones included. Takes no lock; exact while nothing changes.
+    /// The number of flights, forgotten ones included.
+    ///
+    /// Looks under the lock where there seem to be any: a follower may already have the value of a flight whose entry is
+    /// being removed at this moment, and must not find it here.
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.occupied.load(Ordering::Relaxed)).sum()
+        let flights = |shard: &CachePadded<Shard<K, T>>| match shard.occupied.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => shard.with(|entries| entries.flights.len()),
+        };
+        self.shards.iter().map(flights).sum()
     }
 
     /// Joins the flight of `key` by way of `join`, or begins one that is led by `leader`.

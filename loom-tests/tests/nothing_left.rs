@@ -28,6 +28,24 @@ fn the_last_waiter_leaves_while_a_newcomer_arrives() {
     });
 }
 
+/// Whoever has the value of a flight, by whatever way it came by it, does not find the flight any more.
+#[test]
+fn a_follower_that_has_the_value_counts_no_flight() {
+    check(|| {
+        let group = new_group();
+        let leader = lead(&group);
+        let follower = spawn(&group, |group| {
+            let outcome = assert_served(group.call(&KEY).run(|| 1), 1);
+            assert_eq!(group.in_flight(), 0);
+            outcome
+        });
+        until_waiting(&group, 1);
+        leader.land(0);
+        assert_eq!(join(follower).role, Role::Followed);
+        assert_nothing_left(&group);
+    });
+}
+
 /// A waiter that gives up is counted out: the leader that abandons after that, or before, leaves no vacant flight behind.
 #[test]
 fn the_only_waiter_gives_up_while_the_leader_leaves() {
