@@ -137,6 +137,20 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
         self.group.forget_unshared(key)
     }
 
+    /// [Forgets](Self::forget) every flight that is on: whoever calls after this has returned joins none of them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::SyncGroup<String, u32> = oneflight::SyncGroup::new();
+    /// let (a, b) = (group.try_lead("a"), group.try_lead("b"));
+    /// group.forget_all();
+    /// assert!(group.try_lead("a").is_some() && group.try_lead("b").is_some());
+    /// ```
+    pub fn forget_all(&self) {
+        self.group.table.forget_all();
+    }
+
     /// How many callers wait for the flight of `key` that newcomers would join. Zero if there is none.
     ///
     /// # Panics

@@ -263,6 +263,21 @@ impl<K, T, S> Table<K, T, S> {
         self.shards.iter().for_each(|shard| shard.with(|entries| f(entries)));
     }
 
+    /// Lets no newcomer join any flight that is on. Nothing of it is atomic but each shard.
+    pub(crate) fn forget_all(&self) {
+        for shard in &self.shards {
+            if shard.occupied.load(Ordering::Relaxed) > 0 {
+                shard.with(|entries| {
+                    let Entries { flights, counts, .. } = entries;
+                    for entry in flights.iter_mut().filter(|entry| !entry.admission.is_forgotten()) {
+                        entry.admission.forget();
+                        counts.forgets += 1;
+                    }
+                });
+            }
+        }
+    }
+
     #[inline]
     fn shard(&self, hash: KeyHash) -> &Shard<K, T> {
         &self.shards[hash.shard(self.shards.len())]

@@ -28,6 +28,10 @@ impl<K, T> Flights<K, T> {
         self.newest.iter().chain(&self.older)
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry<K, T>> {
+        self.newest.iter_mut().chain(&mut self.older)
+    }
+
     /// All entries of this hash, and perhaps some others.
     pub(super) fn iter_alike(&self, hash: u32) -> impl Iterator<Item = &Entry<K, T>> {
         self.newest.iter().chain(self.older.iter_hash(table_hash(hash)))

@@ -1,0 +1,482 @@
+//! The cache for threads.
+
+use crate::builder::Builder;
+use crate::call::{Call, Options};
+use crate::config::Verdict;
+use crate::entry::{Entry, Fetched, Source};
+use crate::error::{BoxError, Error};
+use crate::helpers::{Helpers, deadline};
+use crate::inner::{Flown, Inner, Landed, Leave, Why};
+use crate::memory::Memory;
+use crate::stats::{Count, Stats};
+use crate::store::{Blocking, BlockingStore};
+use crate::time::Time;
+use futures_lite::future::block_on;
+use hashbrown::Equivalent;
+use oneflight::{CallError, Role, SyncGroup};
+use std::fmt;
+use std::hash::Hash;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A read-through cache for threads: the first caller that misses a key loads it, all others wait for that load and share its
+/// value; and before a value expires, one read has it refreshed while the others go on with the old one.
+///
+/// It is [`Cache`](crate::Cache) in the same words, with loaders that block. A clone is a handle to the same cache.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::{Source, blocking::Cache};
+/// use std::time::Duration;
+///
+/// let pages: Cache<String, String> = Cache::builder().ttl(Duration::from_secs(30)).build_blocking();
+/// let page = pages.get_or_load("home", || Ok("<h1>hello</h1>".to_owned()))?;
+/// assert_eq!((page.as_str(), page.source), ("<h1>hello</h1>", Source::Loaded));
+/// let page = pages.get_or_load("home", || Err("not called".into()))?;
+/// assert_eq!((page.as_str(), page.source), ("<h1>hello</h1>", Source::Hit));
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// ```
+pub struct Cache<K, V, E = BoxError, S = Memory<K, V>> {
+    pub(crate) shared: Arc<Shared<K, V, E, S>>,
+}
+
+pub(crate) struct Shared<K, V, E, S> {
+    pub(crate) inner: Inner<V, Blocking<S>>,
+    pub(crate) group: SyncGroup<K, Flown<V, E>>,
+    helpers: Helpers,
+}
+
+/// What to do with the refresh that a read has drawn: with its leave, and the entry that it found.
+type Refresh<'r, V, L> = &'r dyn Fn(&Entry<V>, Leave, L) -> Option<Landed<V>>;
+
+impl<K, V, E> Cache<K, V, E> {
+    /// Settings other than the defaults, for this or a [`Cache`](crate::Cache).
+    pub fn builder() -> Builder<K, V, E>
+    where
+        K: Hash + Eq,
+        V: Clone,
+    {
+        Builder::new()
+    }
+}
+
+impl<K, V, E, S> Clone for Cache<K, V, E, S> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<K, V, E, S> Cache<K, V, E, S>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    S: BlockingStore<K, V>,
+{
+    pub(crate) fn new(inner: Inner<V, Blocking<S>>, helper_threads: usize) -> Self {
+        let mut group = SyncGroup::builder();
+        if let Some(age) = inner.config.load_timeout {
+            group = group.max_flight_age(age);
+        }
+        Self { shared: Arc::new(Shared { inner, group: group.build(), helpers: Helpers::new(helper_threads) }) }
+    }
+
+    /// The value of `key`, from the store, or from `loader`, which is not called if another caller loads already.
+    ///
+    /// # Blocking
+    ///
+    /// While it loads or waits for another's load. A hit waits for nobody.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]. The loader's error reaches everybody who waited for this load, and is not kept. If an old value may be
+    /// served [instead](Builder::stale_if_error), that is what they get.
+    ///
+    /// # Panics
+    ///
+    /// If its own `loader` panics, with that panic; another caller that waits goes on with its own. A panic in a refresh that
+    /// goes on elsewhere is caught. If `Hash`, `Eq` or `ToOwned` of the key or `Clone` of the value panics.
+    pub fn get_or_load<Q, L>(&self, key: &Q, loader: L) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        S: BlockingStore<Q, V>,
+        L: FnOnce() -> Result<V, E> + Send + 'static,
+    {
+        self.shared.get_or_load(key, Options::default(), loader)
+    }
+
+    /// Like [`get_or_load`](Self::get_or_load), for a loader that borrows or is not `Send`: if this call draws a refresh, it does
+    /// it before it returns, while others get the old value at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`get_or_load`](Self::get_or_load).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::blocking::Cache;
+    ///
+    /// let names = vec!["Ada".to_owned()];
+    /// let users: Cache<usize, String> = Cache::builder().build_blocking();
+    /// assert_eq!(*users.get_or_load_inline(&0, || Ok(names[0].clone()))?, "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
+    pub fn get_or_load_inline<Q>(&self, key: &Q, loader: impl FnOnce() -> Result<V, E>) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        S: BlockingStore<Q, V>,
+    {
+        let shared = &self.shared;
+        let inline =
+            |entry: &Entry<V>, leave, loader| shared.refresh_here(&key.to_owned(), entry.version, leave, loader);
+        shared.read(key, Options::default(), loader, &inline)
+    }
+
+    /// The value of `key` if there is one that may be served. Starts nothing, and waits for no load.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub fn get<Q>(&self, key: &Q) -> Result<Option<Fetched<V>>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        S: BlockingStore<Q, V>,
+    {
+        let inner = &self.shared.inner;
+        let now = inner.now();
+        let found = BlockingStore::<Q, V>::get(&inner.store.0, key, now).map_err(|error| inner.store_failed(error))?;
+        Ok(found.and_then(|entry| match inner.config.judge(&entry, now) {
+            Verdict::Calm | Verdict::Fresh => Some(inner.fetched(entry, Source::Hit, now)),
+            Verdict::Stale => Some(inner.fetched(entry, Source::Stale, now)),
+            Verdict::IfError | Verdict::Gone => None,
+        }))
+    }
+
+    /// Stores `value`. It wins over every load and refresh of `key` that is on: what these come to is not stored, and whoever
+    /// calls after this has returned does not get it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub fn put<Q>(&self, key: &Q, value: V) -> Result<(), Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        S: BlockingStore<Q, V>,
+    {
+        block_on(self.shared.inner.write(key, Some(value), || _ = self.shared.group.forget(key)))
+    }
+
+    /// Removes the value of `key`. Whoever calls after this has returned gets no value whose load began before: the load that
+    /// is on is not joined any more, and what it comes to is not stored.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub fn invalidate<Q>(&self, key: &Q) -> Result<(), Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        S: BlockingStore<Q, V>,
+    {
+        block_on(self.shared.inner.write(key, None, || _ = self.shared.group.forget(key)))
+    }
+
+    /// As [`invalidate`](Self::invalidate), for all keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub fn invalidate_all(&self) -> Result<(), Error<E>> {
+        block_on(self.shared.inner.clear::<K, E>(|| self.shared.group.forget_all()))
+    }
+
+    /// Loads the value of `key` anew, whatever is there, and returns it; or waits for the load that is on. Others go on to get
+    /// the old value meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As [`get_or_load`](Self::get_or_load), without recourse to an old value, which is left in peace.
+    pub fn refresh<Q>(&self, key: &Q, loader: impl FnOnce() -> Result<V, E>) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+    {
+        self.shared.load(key, Why::Asked, None, loader)
+    }
+
+    /// A call with options of its own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::blocking::Cache;
+    /// # use std::time::Duration;
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// let name = users.call(&7).timeout(Duration::from_millis(50)).get_or_load(|| Ok("Ada".to_owned()))?;
+    /// assert_eq!(*name, "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
+    pub fn call<'a, Q: ?Sized>(&'a self, key: &'a Q) -> Call<'a, Self, Q> {
+        Call::new(self, key)
+    }
+
+    /// Whether callers of a key share one load. On, unless it is switched off here, at any time.
+    pub fn set_coalescing(&self, on: bool) {
+        self.shared.inner.coalescing.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether reads refresh values early, as the [policy](Builder::early_refresh) says. May be switched at any time.
+    pub fn set_early_refresh(&self, on: bool) {
+        self.shared.inner.early_refresh.store(on, Ordering::Relaxed);
+    }
+
+    /// Starts no refreshes and no loads from now on, and waits for the refreshes that are on and the helper threads that do
+    /// them, until `deadline`. Returns whether all have ended; a loader that blocks cannot be stopped. What is stored is still
+    /// served; calls that would have to load get [`Error::Closed`].
+    pub fn close(&self, deadline_after: Duration) -> bool {
+        self.shared.inner.closed.store(true, Ordering::SeqCst);
+        self.shared.helpers.close(deadline(deadline_after))
+    }
+
+    /// What the cache has done so far.
+    pub fn stats(&self) -> Stats {
+        self.shared.inner.stats::<K>()
+    }
+
+    /// The store.
+    pub fn store(&self) -> &S {
+        &self.shared.inner.store.0
+    }
+
+    /// How many callers wait for the load of `key` that is on.
+    pub fn waiters<Q>(&self, key: &Q) -> usize
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.shared.group.waiters(key)
+    }
+}
+
+impl<K, V, E, S> Shared<K, V, E, S>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    S: BlockingStore<K, V>,
+{
+    fn get_or_load<Q, L>(self: &Arc<Self>, key: &Q, options: Options, loader: L) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        S: BlockingStore<Q, V>,
+        L: FnOnce() -> Result<V, E> + Send + 'static,
+    {
+        let refresh = |entry: &Entry<V>, leave, loader| {
+            let (key, seen) = (key.to_owned(), entry.version);
+            if self.helpers.is_none() {
+                return self.refresh_here(&key, seen, leave, loader);
+            }
+            let shared = Arc::clone(self);
+            self.helpers.run(Box::new(move || drop(shared.refresh_here(&key, seen, leave, loader))));
+            None
+        };
+        self.read(key, options, loader, &refresh)
+    }
+
+    #[inline]
+    fn read<Q, L>(
+        &self,
+        key: &Q,
+        options: Options,
+        loader: L,
+        refresh: Refresh<'_, V, L>,
+    ) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        S: BlockingStore<Q, V>,
+        L: FnOnce() -> Result<V, E>,
+    {
+        if options.bypass {
+            return self.bypass(loader);
+        }
+        let now = self.inner.now();
+        let found = match BlockingStore::<Q, V>::get(&self.inner.store.0, key, now) {
+            Ok(Some(entry)) if now < entry.calm_until => return Ok(self.inner.fetched(entry, Source::Hit, now)),
+            Ok(found) => found,
+            Err(error) => {
+                let _: Error<E> = self.inner.store_failed(error);
+                None
+            }
+        };
+        self.read_on(key, options, now, found, loader, refresh)
+    }
+
+    /// A read that is not simply a hit.
+    #[cold]
+    fn read_on<Q, L>(
+        &self,
+        key: &Q,
+        options: Options,
+        now: Time,
+        found: Option<Entry<V>>,
+        loader: L,
+        refresh: Refresh<'_, V, L>,
+    ) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        L: FnOnce() -> Result<V, E>,
+    {
+        let inner = &self.inner;
+        let verdict = found.as_ref().map_or(Verdict::Gone, |entry| inner.config.judge(entry, now));
+        let entry = match (verdict, found) {
+            (Verdict::Calm | Verdict::Fresh | Verdict::Stale, Some(entry)) => {
+                let plain = if verdict == Verdict::Stale { Source::Stale } else { Source::Hit };
+                let Some(leave) = inner.leave_to_refresh(&entry, now, || inner.loads.hash(key)) else {
+                    return Ok(inner.fetched(entry, plain, now));
+                };
+                let source = if verdict == Verdict::Stale { Source::Stale } else { Source::Early };
+                return Ok(match refresh(&entry, leave, loader) {
+                    None => inner.fetched(entry, source, now),
+                    Some(landed) => {
+                        inner.counters.add(if source == Source::Early { Count::Early } else { Count::Stale });
+                        Fetched { value: landed.value, source, age: inner.now().since(landed.loaded_at) }
+                    }
+                });
+            }
+            (Verdict::IfError, Some(entry)) => {
+                if !inner.loads.may_try(inner.loads.hash(key), now) {
+                    return Ok(inner.fetched(entry, Source::Stale, now));
+                }
+                Some(entry)
+            }
+            (_, entry) => entry,
+        };
+        let why = Why::Missing { found: entry.as_ref().map(|entry| entry.version) };
+        match (self.load(key, why, options.timeout, loader), entry) {
+            (Err(error), Some(entry)) if verdict == Verdict::IfError && !matches!(error, Error::Reentrant) => {
+                Ok(inner.fetched(entry, Source::Stale, now))
+            }
+            (loaded, _) => loaded,
+        }
+    }
+
+    /// Joins the flight of `key`, or loads.
+    fn load<Q, L>(&self, key: &Q, why: Why, timeout: Option<Duration>, loader: L) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        L: FnOnce() -> Result<V, E>,
+    {
+        let inner = &self.inner;
+        let until = timeout.and_then(deadline);
+        let _calling = match inner.config.max_waiters {
+            None => None,
+            Some(max) => match inner.loads.call(inner.loads.hash(key), max) {
+                None => {
+                    inner.counters.add(Count::Overloaded);
+                    return Err(Error::Overloaded);
+                }
+                calling => calling,
+            },
+        };
+        let mut loader = Some(loader);
+        loop {
+            if inner.closed.load(Ordering::Relaxed) {
+                return Err(Error::Closed);
+            }
+            let mut work = || {
+                let loader = loader.take().expect("a call loads once at most");
+                block_on(inner.fly(&key.to_owned(), why, None, async move { Some(loader()) }))
+            };
+            let (flown, role) = if inner.coalescing.load(Ordering::Relaxed) {
+                let mut call = self.group.call(key);
+                let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+                // Past the load timeout the flight takes no newcomers: one of those who leave it leads the next.
+                if let Some(wait) = left.into_iter().chain(inner.config.load_timeout).min() {
+                    call = call.wait_timeout(wait);
+                }
+                match call.run(work) {
+                    Ok(outcome) => (outcome.value, outcome.role),
+                    Err(CallError::TimedOut) if until.is_some_and(|until| Instant::now() >= until) => {
+                        return Err(Error::Deadline);
+                    }
+                    Err(CallError::TimedOut) => continue,
+                    Err(_) => return Err(Error::Reentrant),
+                }
+            } else {
+                (work(), Role::Led)
+            };
+            match flown {
+                // It joined a refresh that came to nothing.
+                None => continue,
+                Some(Err(error)) => return Err(error),
+                Some(Ok(landed)) => return Ok(self.arrived(landed, role)),
+            }
+        }
+    }
+
+    fn arrived(&self, landed: Landed<V>, role: Role) -> Fetched<V> {
+        let source = match role {
+            Role::Followed => Source::Joined,
+            _ if landed.was_there => Source::Hit,
+            _ => Source::Loaded,
+        };
+        match source {
+            Source::Joined => self.inner.counters.add(Count::Joins),
+            Source::Hit => self.inner.counters.add(Count::Hits),
+            _ => {}
+        }
+        Fetched { value: landed.value, source, age: self.inner.now().since(landed.loaded_at) }
+    }
+
+    /// Refreshes what a read has found, in this thread. `None` if it came to nothing.
+    fn refresh_here<L>(&self, key: &K, seen: u64, leave: Leave, loader: L) -> Option<Landed<V>>
+    where
+        L: FnOnce() -> Result<V, E>,
+    {
+        // Dropped last, when the value is there.
+        let _leave = leave;
+        let inner = &self.inner;
+        let work = || {
+            let loader = async move { catch_unwind(AssertUnwindSafe(loader)).ok() };
+            block_on(inner.fly(key, Why::Refresh { seen }, None, loader))
+        };
+        self.group.call(key).run(work).ok()?.value?.ok()
+    }
+
+    fn bypass<L>(&self, loader: L) -> Result<Fetched<V>, Error<E>>
+    where
+        L: FnOnce() -> Result<V, E>,
+    {
+        let begun = self.inner.now();
+        let value = loader().map_err(|error| Error::Load(Arc::new(error)))?;
+        Ok(Fetched { value, source: Source::Loaded, age: self.inner.now().since(begun) })
+    }
+}
+
+impl<K, V, E, S, Q> Call<'_, Cache<K, V, E, S>, Q>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    S: BlockingStore<K, V> + BlockingStore<Q, V>,
+    Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+{
+    /// See [`blocking::Cache::get_or_load`](Cache::get_or_load).
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`Error::Deadline`].
+    pub fn get_or_load<L>(self, loader: L) -> Result<Fetched<V>, Error<E>>
+    where
+        L: FnOnce() -> Result<V, E> + Send + 'static,
+    {
+        self.cache.shared.get_or_load(self.key, self.options, loader)
+    }
+}
+
+impl<K, V, E, S> fmt::Debug for Cache<K, V, E, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").finish_non_exhaustive()
+    }
+}

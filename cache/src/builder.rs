@@ -1,0 +1,298 @@
+//! The settings of a cache.
+
+use crate::blocking;
+use crate::cache::{Cache, Spawner};
+use crate::config::{Config, Ttl};
+use crate::error::BoxError;
+use crate::inner::Inner;
+use crate::memory::Memory;
+use crate::store::{Blocking, BlockingStore, Store};
+use crate::time::{AnyClock, BoxFuture, Clock, Timer};
+use oneflight::refresh::Policy;
+use std::fmt;
+use std::hash::Hash;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Builds a [`Cache`] or, with the same words, a [`blocking::Cache`].
+///
+/// | setting | default |
+/// |---|---|
+/// | [`capacity`](Self::capacity), [`memory`](Self::memory), [`store`](Self::store) | in memory, 10,000 entries |
+/// | [`ttl`](Self::ttl), [`ttl_of`](Self::ttl_of) | 60 s |
+/// | [`negative_ttl`](Self::negative_ttl) | `None` is a value like any other |
+/// | [`ttl_jitter`](Self::ttl_jitter) | 0.05: up to 5 % shorter |
+/// | [`early_refresh`](Self::early_refresh) | XFetch, `beta` 1, in the second half of the life |
+/// | [`stale_while_revalidate`](Self::stale_while_revalidate) | zero: off |
+/// | [`stale_if_error`](Self::stale_if_error) | zero: off |
+/// | [`backoff`](Self::backoff) | 1 s, twice as long each time, 60 s at most |
+/// | [`load_timeout`](Self::load_timeout) | 30 s |
+/// | [`max_loads`](Self::max_loads), [`max_waiters`](Self::max_waiters) | no limit |
+/// | [`max_refreshes`](Self::max_refreshes) | 64 at once |
+/// | [`spawner`](Self::spawner) (tasks) | none: whoever starts a refresh does it before it returns |
+/// | [`helper_threads`](Self::helper_threads) (threads) | 2, started when they are needed |
+/// | [`clock`](Self::clock) | the system's monotonic one |
+/// | [`timer`](Self::timer) (tasks) | `futures-timer`, which works on any executor |
+/// | [`rng`](Self::rng) | `fastrand` |
+#[cfg_attr(feature = "metrics", doc = "| [`name`](Self::name) | empty |")]
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::Cache;
+/// use std::time::Duration;
+///
+/// let pages: Cache<String, String> = Cache::builder()
+///     .ttl(Duration::from_secs(30))
+///     .stale_if_error(Duration::from_secs(300))
+///     .spawner(|refresh| smol::spawn(refresh).detach())
+///     .build();
+/// # let _ = pages;
+/// ```
+#[must_use = "a builder does nothing until `build` or `build_blocking`"]
+pub struct Builder<K, V, E = BoxError, S = Memory<K, V>> {
+    store: S,
+    config: Config<V>,
+    spawner: Option<Arc<Spawner>>,
+    helper_threads: usize,
+    #[cfg(feature = "metrics")]
+    name: String,
+    types: PhantomData<fn() -> (K, E)>,
+}
+
+const CAPACITY: usize = 10_000;
+
+impl<K: Hash + Eq, V: Clone, E> Builder<K, V, E> {
+    pub(crate) fn new() -> Self {
+        let config = Config {
+            ttl: Ttl::Fixed(Duration::from_secs(60)),
+            negative_ttl: None,
+            ttl_jitter: 0.05,
+            early_refresh: Policy::default(),
+            stale_while_revalidate: Duration::ZERO,
+            stale_if_error: Duration::ZERO,
+            first_backoff: Duration::from_secs(1),
+            longest_backoff: Duration::from_secs(60),
+            load_timeout: Some(Duration::from_secs(30)),
+            max_loads: usize::MAX,
+            max_waiters: None,
+            max_refreshes: 64,
+            clock: AnyClock::system(),
+            timer: Arc::new(futures_timer::Delay::new),
+            random: None,
+        };
+        Self {
+            store: Memory::new(CAPACITY),
+            config,
+            spawner: None,
+            helper_threads: 2,
+            #[cfg(feature = "metrics")]
+            name: String::new(),
+            types: PhantomData,
+        }
+    }
+
+    /// How many entries are kept in memory.
+    pub fn capacity(self, entries: usize) -> Self {
+        self.store(Memory::new(entries))
+    }
+}
+
+impl<K, V, E, S> Builder<K, V, E, S> {
+    /// The memory to keep values in, for one that [weighs](Memory::weighted) them, say.
+    pub fn memory<H>(self, memory: Memory<K, V, H>) -> Builder<K, V, E, Memory<K, V, H>> {
+        self.store(memory)
+    }
+
+    /// Where to keep values: a [`Store`] for [`build`](Self::build), a [`BlockingStore`] for
+    /// [`build_blocking`](Self::build_blocking).
+    pub fn store<T>(self, store: T) -> Builder<K, V, E, T> {
+        Builder {
+            store,
+            config: self.config,
+            spawner: self.spawner,
+            helper_threads: self.helper_threads,
+            #[cfg(feature = "metrics")]
+            name: self.name,
+            types: PhantomData,
+        }
+    }
+
+    /// How long a value is fresh after its load. Zero: it is not stored at all, and callers of the same time still share one
+    /// load. Less than a millisecond counts as one; what is too long to count does not end.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.config.ttl = Ttl::Fixed(ttl);
+        self
+    }
+
+    /// How long a value is fresh, as the value itself says: a token that expires, say. Called outside all locks.
+    pub fn ttl_of(mut self, ttl: impl Fn(&V) -> Duration + Send + Sync + 'static) -> Self {
+        self.config.ttl = Ttl::Of(Arc::new(ttl));
+        self
+    }
+
+    /// Shortens each time to live at random by up to this fraction, so that values that were loaded together do not expire
+    /// together. 0: not at all. What is outside of 0 to 1 counts as the nearest that is inside.
+    pub fn ttl_jitter(mut self, fraction: f64) -> Self {
+        self.config.ttl_jitter = if fraction.is_nan() { 0.0 } else { fraction };
+        self
+    }
+
+    /// When a read refreshes a value that is still fresh. [`Policy::Never`]: it expires, and the next caller waits for its load.
+    pub fn early_refresh(mut self, policy: Policy) -> Self {
+        self.config.early_refresh = policy;
+        self
+    }
+
+    /// For how long after a value has expired it is still served, while one refresh is on.
+    pub fn stale_while_revalidate(mut self, window: Duration) -> Self {
+        self.config.stale_while_revalidate = window;
+        self
+    }
+
+    /// For how long after a value has expired it is served if the load fails, takes too long, or is refused. After a failure
+    /// callers get the old value at once, until the [back-off](Self::backoff) is over.
+    pub fn stale_if_error(mut self, window: Duration) -> Self {
+        self.config.stale_if_error = window;
+        self
+    }
+
+    /// How long after a failed load the next refresh of that key waits: `first`, then twice as long after each further one,
+    /// `longest` at most, up to a quarter less at random. The first success resets it. A key that has no value is not held up.
+    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
+        (self.config.first_backoff, self.config.longest_backoff) = (first, longest);
+        self
+    }
+
+    /// How long a load may take; `None` for ever. A task's load is dropped then, and its callers get
+    /// [`Error::LoadTimedOut`](crate::Error::LoadTimedOut). A thread cannot be interrupted: there, whoever calls or waits longer
+    /// than that loads itself, one of them.
+    pub fn load_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.config.load_timeout = timeout.into();
+        self
+    }
+
+    /// How many loads, of all keys, may be on at once. Past it callers get [`Error::Overloaded`](crate::Error::Overloaded).
+    pub fn max_loads(mut self, loads: usize) -> Self {
+        self.config.max_loads = loads;
+        self
+    }
+
+    /// How many callers may wait for the load of one key. Past it they get [`Error::Overloaded`](crate::Error::Overloaded).
+    pub fn max_waiters(mut self, waiters: usize) -> Self {
+        self.config.max_waiters = Some(waiters);
+        self
+    }
+
+    /// How many refreshes, of all keys, may be on at once. Past it none is started; the value is served as it is.
+    pub fn max_refreshes(mut self, refreshes: usize) -> Self {
+        self.config.max_refreshes = refreshes;
+        self
+    }
+
+    /// Where refreshes of a [`Cache`] go on beside the calls that started them: any function that takes a boxed future and has it
+    /// polled. With smol `|refresh| smol::spawn(refresh).detach()`, with tokio `|refresh| drop(tokio::spawn(refresh))`.
+    ///
+    /// If it panics or drops the future, that refresh does not happen, and a later read may start another.
+    pub fn spawner(mut self, spawner: impl Fn(BoxFuture) + Send + Sync + 'static) -> Self {
+        self.spawner = Some(Arc::new(spawner));
+        self
+    }
+
+    /// How many threads of its own a [`blocking::Cache`] refreshes in. Zero: whoever starts a refresh does it before it returns.
+    pub fn helper_threads(mut self, threads: usize) -> Self {
+        self.helper_threads = threads;
+        self
+    }
+
+    /// Where the time comes from.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.config.clock = AnyClock::Other(Arc::new(clock));
+        self
+    }
+
+    /// How a [`Cache`] waits for time to pass, for time limits. With tokio's: `tokio::time::sleep`.
+    pub fn timer(mut self, timer: impl Timer) -> Self {
+        self.config.timer = Arc::new(timer);
+        self
+    }
+
+    /// Where random numbers come from, from 0 to 1.
+    pub fn rng(mut self, random: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        self.config.random = Some(Arc::new(random));
+        self
+    }
+
+    /// What the cache is called in metrics: the value of the label `cache`.
+    #[cfg(feature = "metrics")]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The cache for tasks.
+    pub fn build(self) -> Cache<K, V, E, S>
+    where
+        K: Hash + Eq + Clone + Send + Sync + 'static,
+        V: Clone + Send + Sync + 'static,
+        E: Send + Sync + 'static,
+        S: Store<K, V>,
+    {
+        let inner = Inner::new(
+            self.store,
+            self.config,
+            #[cfg(feature = "metrics")]
+            &self.name,
+        );
+        Cache::new(inner, self.spawner)
+    }
+
+    /// The cache for threads.
+    pub fn build_blocking(self) -> blocking::Cache<K, V, E, S>
+    where
+        K: Hash + Eq + Clone + Send + Sync + 'static,
+        V: Clone + Send + Sync + 'static,
+        E: Send + Sync + 'static,
+        S: BlockingStore<K, V>,
+    {
+        let inner = Inner::new(
+            Blocking(self.store),
+            self.config,
+            #[cfg(feature = "metrics")]
+            &self.name,
+        );
+        blocking::Cache::new(inner, self.helper_threads)
+    }
+}
+
+impl<K, T, E, S> Builder<K, Option<T>, E, S> {
+    /// How long `None` is kept: that there is nothing, which a loader has found out. Zero: not at all.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Cache, Source};
+    /// # use std::time::Duration;
+    /// # smol::block_on(async {
+    /// let users: Cache<u64, Option<String>> = Cache::builder().negative_ttl(Duration::from_secs(5)).build();
+    /// assert_eq!(*users.get_or_load(&7, || async { Ok(None) }).await?, None);
+    /// assert_eq!(users.get_or_load(&7, || async { Ok(None) }).await?.source, Source::Hit);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn negative_ttl(mut self, ttl: Duration) -> Self {
+        self.config.negative_ttl = Some((Option::is_none, ttl));
+        self
+    }
+}
+
+impl<K, V, E, S> fmt::Debug for Builder<K, V, E, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("early_refresh", &self.config.early_refresh)
+            .field("spawner", &self.spawner.is_some())
+            .field("helper_threads", &self.helper_threads)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,94 @@
+//! What one call may ask for.
+
+use crate::cache::Cache;
+use crate::entry::Fetched;
+use crate::error::Error;
+use crate::store::Store;
+use hashbrown::Equivalent;
+use std::fmt;
+use std::future::Future;
+use std::hash::Hash;
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) bypass: bool,
+}
+
+/// One call with options of its own, made by [`Cache::call`] or [`blocking::Cache::call`](crate::blocking::Cache::call). Nothing
+/// happens until [`get_or_load`](Self::get_or_load).
+#[must_use = "a call does nothing until `get_or_load`"]
+pub struct Call<'a, C, Q: ?Sized> {
+    pub(crate) cache: &'a C,
+    pub(crate) key: &'a Q,
+    pub(crate) options: Options,
+}
+
+impl<'a, C, Q: ?Sized> Call<'a, C, Q> {
+    pub(crate) fn new(cache: &'a C, key: &'a Q) -> Self {
+        Self { cache, key, options: Options::default() }
+    }
+
+    /// How long the call may take. Then it ends with [`Error::Deadline`], or with an old value that may be served
+    /// [if a load fails](crate::Builder::stale_if_error); the load goes on if others wait for it.
+    ///
+    /// A blocking call that loads itself is not interrupted.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout = Some(timeout);
+        self
+    }
+
+    /// Calls the loader as if there were no cache: nothing is read, waited for or stored.
+    pub fn bypass(mut self) -> Self {
+        self.options.bypass = true;
+        self
+    }
+}
+
+impl<K, V, E, S, Q> Call<'_, Cache<K, V, E, S>, Q>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    S: Store<K, V> + Store<Q, V>,
+    Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+{
+    /// See [`Cache::get_or_load`].
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`Error::Deadline`].
+    pub async fn get_or_load<L, F>(self, loader: L) -> Result<Fetched<V>, Error<E>>
+    where
+        L: FnOnce() -> F,
+        F: Future<Output = Result<V, E>> + Send + 'static,
+    {
+        self.cache.shared.get_or_load(self.key, self.options, loader).await
+    }
+}
+
+impl<K, V, E, S> Cache<K, V, E, S> {
+    /// A call with options of its own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Cache, Error};
+    /// # use std::time::Duration;
+    /// # smol::block_on(async {
+    /// let users: Cache<u64, String> = Cache::builder().build();
+    /// let late = users.call(&7).timeout(Duration::from_millis(5)).get_or_load(std::future::pending).await;
+    /// assert!(matches!(late, Err(Error::Deadline)));
+    /// # });
+    /// ```
+    pub fn call<'a, Q: ?Sized>(&'a self, key: &'a Q) -> Call<'a, Self, Q> {
+        Call::new(self, key)
+    }
+}
+
+impl<C, Q: ?Sized> fmt::Debug for Call<'_, C, Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("options", &self.options).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,113 @@
+//! What a cache was told when it was made, and the arithmetic of it.
+
+use crate::entry::Entry;
+use crate::time::{AnyClock, Time, Timer};
+use oneflight::refresh::Policy;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) struct Config<V> {
+    pub(crate) ttl: Ttl<V>,
+    /// The time to live of a value that says "there is none".
+    pub(crate) negative_ttl: Option<(fn(&V) -> bool, Duration)>,
+    pub(crate) ttl_jitter: f64,
+    pub(crate) early_refresh: Policy,
+    pub(crate) stale_while_revalidate: Duration,
+    pub(crate) stale_if_error: Duration,
+    pub(crate) first_backoff: Duration,
+    pub(crate) longest_backoff: Duration,
+    pub(crate) load_timeout: Option<Duration>,
+    pub(crate) max_loads: usize,
+    pub(crate) max_waiters: Option<usize>,
+    pub(crate) max_refreshes: usize,
+    pub(crate) clock: AnyClock,
+    pub(crate) timer: Arc<dyn Timer>,
+    pub(crate) random: Option<Arc<dyn Fn() -> f64 + Send + Sync>>,
+}
+
+pub(crate) enum Ttl<V> {
+    Fixed(Duration),
+    Of(Arc<dyn Fn(&V) -> Duration + Send + Sync>),
+}
+
+/// What may be done with an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is fresh, and nobody refreshes it yet.
+    Calm,
+    /// It is fresh, and somebody may refresh it early.
+    Fresh,
+    /// It may be served while it is refreshed.
+    Stale,
+    /// It may be served if the load fails.
+    IfError,
+    Gone,
+}
+
+impl<V> Config<V> {
+    pub(crate) fn random(&self) -> f64 {
+        self.random.as_ref().map_or_else(fastrand::f64, |random| random())
+    }
+
+    /// The entry of a value whose load began at `loaded_at` and is over `now`. `None` if it is not to be stored. `former` is
+    /// the entry in whose place it comes.
+    pub(crate) fn entry(&self, value: V, loaded_at: Time, now: Time, former: Option<&Entry<V>>) -> Option<Entry<V>> {
+        let took = now.since(loaded_at);
+        // The larger one of the last load's time and a moving average: see `Freshness::cost`.
+        let cost = former.map_or(took, |former| took.max(former.cost() / 4 * 3 + took / 4));
+        let ttl = self.ttl_of(&value)?;
+        Some(self.entry_with(value, loaded_at, now, cost, ttl))
+    }
+
+    /// The entry of a value that was put.
+    pub(crate) fn entry_put(&self, value: V, now: Time, former: Option<&Entry<V>>) -> Option<Entry<V>> {
+        // What the last load took says how early the next must be.
+        let cost = former.map_or(Duration::ZERO, Entry::cost);
+        let ttl = self.ttl_of(&value)?;
+        Some(self.entry_with(value, now, now, cost, ttl))
+    }
+
+    fn entry_with(&self, value: V, loaded_at: Time, now: Time, cost: Duration, ttl: Duration) -> Entry<V> {
+        let fresh_until = now.after(ttl);
+        let stale_until = fresh_until.after(self.stale_while_revalidate.max(self.stale_if_error));
+        let mut entry = Entry::new(value, fastrand::u64(..), loaded_at, fresh_until, stale_until, cost);
+        entry.calm_until = self.calm_until(&entry, now);
+        entry
+    }
+
+    fn calm_until(&self, entry: &Entry<V>, now: Time) -> Time {
+        match self.early_refresh {
+            Policy::Never => entry.fresh_until,
+            policy => entry.fresh_until.before(policy.cutoff(entry.freshness(now))).max(entry.loaded_at),
+        }
+    }
+
+    /// `None`: not to be stored. Less than a millisecond is a millisecond, as for stores that count in those.
+    fn ttl_of(&self, value: &V) -> Option<Duration> {
+        let ttl = match (&self.negative_ttl, &self.ttl) {
+            (Some((is_negative, ttl)), _) if is_negative(value) => *ttl,
+            (_, Ttl::Fixed(ttl)) => *ttl,
+            (_, Ttl::Of(ttl)) => ttl(value),
+        };
+        if ttl.is_zero() {
+            return None;
+        }
+        let shorter = ttl.as_secs_f64() * self.ttl_jitter.clamp(0.0, 1.0) * self.random().clamp(0.0, 1.0);
+        let shorter = Duration::try_from_secs_f64(shorter).unwrap_or(Duration::ZERO);
+        Some(if ttl == Duration::MAX { ttl } else { ttl.saturating_sub(shorter) }.max(Duration::from_millis(1)))
+    }
+
+    pub(crate) fn judge(&self, entry: &Entry<V>, now: Time) -> Verdict {
+        if now < entry.calm_until {
+            Verdict::Calm
+        } else if now < entry.fresh_until {
+            Verdict::Fresh
+        } else if now < entry.fresh_until.after(self.stale_while_revalidate) {
+            Verdict::Stale
+        } else if now < entry.fresh_until.after(self.stale_if_error) {
+            Verdict::IfError
+        } else {
+            Verdict::Gone
+        }
+    }
+}

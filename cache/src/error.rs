@@ -1,0 +1,89 @@
+//! Why a call has no value.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+
+/// The error of a loader that may fail in many ways; what `?` makes of any other.
+pub type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// The error of a store, whichever it is.
+pub type StoreError = Arc<dyn StdError + Send + Sync>;
+
+/// Why a call has no value. `E` is the error of the loaders.
+#[non_exhaustive]
+pub enum Error<E> {
+    /// The loader's error, shared by everybody who waited for this load.
+    Load(Arc<E>),
+    /// The load took longer than the cache's [`load_timeout`](crate::Builder::load_timeout), and was dropped.
+    LoadTimedOut,
+    /// The time is up that this call was given.
+    Deadline,
+    /// More loads are on than [`max_loads`](crate::Builder::max_loads) allows, or more callers wait for this key than
+    /// [`max_waiters`](crate::Builder::max_waiters).
+    Overloaded,
+    /// The loader has called the cache for its own key.
+    Reentrant,
+    /// The store has failed in an operation that is nothing without it. A read that loads falls back to its loader instead.
+    Store(StoreError),
+    /// The cache has been [closed](crate::Cache::close).
+    Closed,
+}
+
+impl<E> Error<E> {
+    pub(crate) fn store(error: impl StdError + Send + Sync + 'static) -> Self {
+        Self::Store(Arc::new(error))
+    }
+}
+
+// Not derived: `E` need not be `Clone`.
+impl<E> Clone for Error<E> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Load(error) => Self::Load(Arc::clone(error)),
+            Self::LoadTimedOut => Self::LoadTimedOut,
+            Self::Deadline => Self::Deadline,
+            Self::Overloaded => Self::Overloaded,
+            Self::Reentrant => Self::Reentrant,
+            Self::Store(error) => Self::Store(Arc::clone(error)),
+            Self::Closed => Self::Closed,
+        }
+    }
+}
+
+impl<E: fmt::Debug> fmt::Debug for Error<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Load(error) => f.debug_tuple("Load").field(error).finish(),
+            Self::LoadTimedOut => f.write_str("LoadTimedOut"),
+            Self::Deadline => f.write_str("Deadline"),
+            Self::Overloaded => f.write_str("Overloaded"),
+            Self::Reentrant => f.write_str("Reentrant"),
+            Self::Store(error) => f.debug_tuple("Store").field(error).finish(),
+            Self::Closed => f.write_str("Closed"),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Error<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Load(error) => write!(f, "the load failed: {error}"),
+            Self::LoadTimedOut => f.write_str("the load took too long"),
+            Self::Deadline => f.write_str("the value was not there in time"),
+            Self::Overloaded => f.write_str("too many loads or callers at once"),
+            Self::Reentrant => f.write_str("the loader called the cache for the key that it loads"),
+            Self::Store(error) => write!(f, "the store failed: {error}"),
+            Self::Closed => f.write_str("the cache is closed"),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> StdError for Error<E> {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Store(error) => Some(&**error),
+            _ => None,
+        }
+    }
+}

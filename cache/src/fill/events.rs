@@ -1,0 +1,219 @@
+//! What a fill asks for, what may come of it, and how it ends.
+
+use core::fmt;
+use core::time::Duration;
+
+/// A moment, as the time since a fixed one; monotonic.
+pub type Time = Duration;
+
+/// Whose a lease is. The driver draws it, for each flight of the process and not for each thread or client: so a local caller
+/// that takes over from a leader that has been dropped goes on with the lease.
+pub type Token = u128;
+
+/// What an invalidation changes: a random number, zero where the store remembers none.
+pub type Epoch = u128;
+
+/// Which value it is: a random number that is stored with it. For one that cannot be read, any number that tells its bytes
+/// from others.
+pub type Version = u64;
+
+/// What the driver must do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "a fill goes on only when its action has been done"]
+pub enum Action {
+    /// Read the value and how long it lives. A driver that knows the store to be down need not ask: it says
+    /// [`StoreError`](Event::StoreError) at once.
+    ///
+    /// May come of it: [`Hit`](Event::Hit), [`Stale`](Event::Stale), [`Miss`](Event::Miss), `StoreError`.
+    Read,
+    /// In one step that nothing comes between: look at the value, read the epoch, take the lease for [`Config::lease`].
+    ///
+    /// | the value is | `seen: None` | `seen: Some(version)` |
+    /// |---|---|---|
+    /// | absent | take the lease | [`Miss`](Event::Miss) with `unreadable: None` |
+    /// | of the version `seen` | | take the lease |
+    /// | another | [`Filled`](Event::Filled) | [`Filled`](Event::Filled) |
+    ///
+    /// Take the lease: [`Acquired`](Event::Acquired) if it is free or this token's already, otherwise [`Held`](Event::Held). A
+    /// value that the driver was given here and cannot read is [`Miss`](Event::Miss) with its version, not `Filled`.
+    ///
+    /// A lost answer is [`StoreError`](Event::StoreError) with `ambiguous: true`. The driver must not ask again by itself.
+    ///
+    /// [`Config::lease`]: super::Config::lease
+    Acquire {
+        /// The value that is to be replaced: one to be refreshed, a stale one, or one that cannot be read.
+        seen: Option<Version>,
+    },
+    /// Run the loader, and meanwhile renew the lease whenever [`Fill::renewal`](super::Fill::renewal) says so.
+    ///
+    /// May come of it: [`LoadOk`](Event::LoadOk), [`LoadFailed`](Event::LoadFailed).
+    Load {
+        /// There is no lease, as the store is down or others take too long: each process loads, so the driver bounds how many
+        /// of these run at once.
+        uncached: bool,
+    },
+    /// In one step that nothing comes between:
+    ///
+    /// 1. the store's epoch is not `epoch`: [`Invalidated`](Event::Invalidated);
+    /// 2. the lease is this token's: store, give the lease up, tell those who wait: [`Stored`](Event::Stored);
+    /// 3. there is no value: store, leave the lease, tell those who wait: [`Late`](Event::Late);
+    /// 4. otherwise [`Superseded`](Event::Superseded).
+    ///
+    /// Or [`StoreError`](Event::StoreError), also when the store is out of memory.
+    Publish {
+        /// The epoch in which the lease was acquired.
+        epoch: Epoch,
+    },
+    /// Give the lease up if it is this token's, and tell those who wait. It works with a store that is out of memory, so it
+    /// must be sent to one.
+    ///
+    /// May come of it: [`Released`](Event::Released), [`StoreError`](Event::StoreError).
+    Release,
+    /// Sleep. First of all a driver that does not listen for pushes yet starts to, and as soon as it does, it says
+    /// [`Woken`](Event::Woken): the lease may have been given up before that, and nobody will say so again. So each sleep that
+    /// relies on a push is one after an `Acquire` that was asked while listening ([`Event::Held::listening`]).
+    ///
+    /// May come of it: `Woken`, [`Tick`](Event::Tick). Both too early and too often are harmless.
+    Wait {
+        /// The moment to say `Tick` if nothing has been pushed.
+        until: Time,
+    },
+    /// It has ended. The lease is given up, has been lost, or runs out by itself.
+    Done(Outcome),
+}
+
+/// What came of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// There is a fresh value. Whether it is to be refreshed early is for the driver to ask its policy.
+    Hit,
+    /// There is a value that is no longer fresh, and may still be used. The driver keeps it.
+    Stale {
+        /// Which one.
+        version: Version,
+    },
+    /// There is no value that can be used.
+    Miss {
+        /// The one that is there and cannot be read.
+        unreadable: Option<Version>,
+    },
+    /// The lease is this token's.
+    Acquired {
+        /// The store's epoch at that moment.
+        epoch: Epoch,
+    },
+    /// There is a value by now, other than the one that was seen. The driver has it.
+    Filled,
+    /// The lease is another's.
+    Held {
+        /// How long it lasts if it is not renewed; [`Duration::MAX`] if it never ends.
+        left: Duration,
+        /// Whose it is. Only compared with what `Held` said before.
+        holder: Token,
+        /// The driver was listening for pushes before it asked, so whatever happens to the lease from now on is pushed.
+        listening: bool,
+    },
+    /// The store failed.
+    StoreError {
+        /// It may have done what it was asked to do: the answer was lost. If in doubt, true.
+        ambiguous: bool,
+    },
+    /// The loader has a value, or a marker to be stored in place of an error or of a value that is not to be stored.
+    LoadOk {
+        /// The loader lets it be stored. False: the lease is given up and nothing is published.
+        store: bool,
+    },
+    /// The loader has none. Not for a leader that is dropped or panics while other callers of the process wait: one of these
+    /// goes on, with a fill of its own and the same token.
+    LoadFailed,
+    /// Published, with the lease still this token's.
+    Stored,
+    /// Published, though the lease had been lost.
+    Late,
+    /// Not published: the lease had been lost, and there is a value.
+    Superseded,
+    /// Not published: the epoch has changed.
+    Invalidated,
+    /// The lease is not this token's, whether it was before or not.
+    Released,
+    /// Somebody has published or given up, or may have.
+    Woken,
+    /// Time has passed.
+    Tick,
+}
+
+/// What came of renewing a lease: of setting it to last [`Config::lease`](super::Config::lease) from now, if it is this
+/// token's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Renewal {
+    /// It was.
+    Renewed,
+    /// It was not.
+    Lost,
+    /// The store failed.
+    Failed,
+}
+
+/// What became of a value that was loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Published {
+    /// It is in the store.
+    Stored,
+    /// It is in the store, though the lease had been lost.
+    Late,
+    /// Another value is in the store, as the lease had been lost.
+    Superseded,
+    /// There was an invalidation while it was loaded, so it is not in the store.
+    Invalidated,
+    /// It was acquired so long ago that an invalidation may be forgotten, so it is not in the store.
+    Outdated,
+    /// The loader did not let it be stored.
+    NotWanted,
+    /// The store refused it.
+    Failed,
+    /// The store's answer was lost.
+    Unknown,
+    /// It was loaded without the store.
+    Uncached,
+}
+
+/// How a fill ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// With the value that was read first.
+    Hit,
+    /// With the value that was stale when it was read.
+    Stale {
+        /// The driver should start a refresh. False if others are at it, or the loader or the store has just failed.
+        refresh: bool,
+    },
+    /// With another's value.
+    Filled,
+    /// With the value that was loaded here.
+    Loaded(Published),
+    /// The loader failed.
+    LoadFailed,
+    /// Others take too long.
+    TimedOut,
+    /// The store failed.
+    StoreFailed,
+    /// A refresh that another does or has done already, or of a value that is gone.
+    Ducked,
+}
+
+/// An event that cannot have come of the action under way: a mistake of the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Refused {
+    /// The action under way.
+    pub action: Action,
+    /// The event.
+    pub event: Event,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the event {:?} cannot come of the action {:?}", self.event, self.action)
+    }
+}
+
+impl core::error::Error for Refused {}

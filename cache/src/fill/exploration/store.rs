@@ -1,0 +1,64 @@
+//! What the store does for each request: the specification of any real one.
+
+use super::super::{Event, Version};
+use super::machine::Machine;
+use super::rules::Scheme;
+use super::world::World;
+use core::time::Duration;
+
+impl World {
+    pub(super) fn free_lease(&mut self) {
+        self.callers.iter_mut().for_each(|caller| caller.holds = false);
+    }
+
+    pub(super) fn store(&mut self, value: u8, machine: &mut Machine) {
+        machine.stores += 1;
+        self.value = value;
+        let is_known = |nonce: &Version| {
+            self.callers.iter().any(|caller| {
+                let seen = machine.fill(caller.fill).and_then(|fill| fill.seen);
+                seen.is_some_and(|seen| seen.version == *nonce)
+            })
+        };
+        self.nonce = (1..).find(|nonce| !is_known(nonce)).expect("there are few callers") as u8;
+    }
+
+    pub(super) fn acquire(&mut self, index: usize, seen: Option<Version>) -> Event {
+        match (seen, self.value) {
+            (Some(_), 0) => return Event::Miss { unreadable: None },
+            (seen, value) if value != 0 && seen != Some(self.nonce.into()) => return Event::Filled,
+            _ => {}
+        }
+        if self.callers.iter().enumerate().any(|(other, caller)| other != index && caller.holds) {
+            return Event::Held { left: Duration::ZERO, holder: 1, listening: false };
+        }
+        self.callers[index].holds = true;
+        Event::Acquired { epoch: self.epoch.into() }
+    }
+
+    pub(super) fn publish(&mut self, index: usize, scheme: Scheme, epoch: u8, machine: &mut Machine) -> Event {
+        let holds = self.callers[index].holds;
+        let event = match scheme {
+            Scheme::Ours | Scheme::NoExpiry if self.epoch != epoch => Event::Invalidated,
+            Scheme::NoToken | Scheme::TokenOnRelease => Event::Stored,
+            _ if holds => Event::Stored,
+            Scheme::HolderOnly => Event::Superseded,
+            _ if self.value == 0 => Event::Late,
+            _ => Event::Superseded,
+        };
+        if let Event::Stored | Event::Late = event {
+            self.store(self.callers[index].loaded, machine);
+        }
+        if event == Event::Stored {
+            self.release(index, scheme);
+        }
+        event
+    }
+
+    pub(super) fn release(&mut self, index: usize, scheme: Scheme) {
+        if scheme == Scheme::NoToken {
+            self.free_lease();
+        }
+        self.callers[index].holds = false;
+    }
+}

@@ -1,0 +1,49 @@
+//! A bound on how many of something are on at once.
+
+use event_listener::{Event, EventListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Lets so many through at once, and turns the others away.
+pub(crate) struct Gate {
+    max: usize,
+    inside: Arc<Inside>,
+}
+
+struct Inside {
+    count: AtomicUsize,
+    /// Notified when nobody is inside any more.
+    empty: Event,
+}
+
+/// One that is inside, until it is dropped.
+pub(crate) struct Pass(Arc<Inside>);
+
+impl Gate {
+    pub(crate) fn new(max: usize) -> Self {
+        Self { max, inside: Arc::new(Inside { count: AtomicUsize::new(0), empty: Event::new() }) }
+    }
+
+    pub(crate) fn pass(&self) -> Option<Pass> {
+        let more = |count: usize| (count < self.max).then_some(count + 1);
+        // Sequentially consistent, with the listener's: whoever listens and then finds somebody inside is notified.
+        self.inside.count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok()?;
+        Some(Pass(Arc::clone(&self.inside)))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inside.count.load(Ordering::SeqCst) == 0
+    }
+
+    pub(crate) fn listen(&self) -> EventListener {
+        self.inside.empty.listen()
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        if self.0.count.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.empty.notify(usize::MAX);
+        }
+    }
+}

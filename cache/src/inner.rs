@@ -1,0 +1,386 @@
+//! What both caches are made of: the store, what is known of its keys, and how a value gets there.
+
+use crate::config::{Config, Verdict};
+use crate::entry::{Entry, Fetched, Source};
+use crate::error::Error;
+use crate::fill::{Action, Config as FillConfig, Event, Fill, OnStale, Outcome, Published};
+use crate::gate::{Gate, Pass};
+use crate::loads::{KeyHash, Load, Loads, Mark};
+use crate::stats::{Count, Counters, Stats};
+use crate::store::Store;
+use crate::time::{Time, within};
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A cache without its flights.
+pub(crate) struct Inner<V, S> {
+    pub(crate) store: S,
+    pub(crate) config: Config<V>,
+    pub(crate) loads: Arc<Loads>,
+    pub(crate) counters: Counters,
+    pub(crate) coalescing: AtomicBool,
+    pub(crate) early_refresh: AtomicBool,
+    pub(crate) closed: AtomicBool,
+    /// Loads that are on.
+    loading: Gate,
+    /// Refreshes that are on.
+    pub(crate) refreshing: Gate,
+}
+
+/// What comes of a flight. `None` in the place of a result: nothing, somebody else must load.
+pub(crate) type Flown<V, E> = Option<Result<Landed<V>, Error<E>>>;
+
+/// A value that a flight has brought.
+#[derive(Clone, Debug)]
+pub(crate) struct Landed<V> {
+    pub(crate) value: V,
+    pub(crate) loaded_at: Time,
+    /// It was not loaded: somebody else had, by the time that this flight began.
+    pub(crate) was_there: bool,
+}
+
+/// Why a value is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// There is none, or one that is too old, of this version.
+    Missing { found: Option<u64> },
+    /// There is one, of this version, which goes on to be served meanwhile.
+    Refresh { seen: u64 },
+    /// Somebody asked for it, whatever there is.
+    Asked,
+}
+
+/// Leave to refresh a key. Whatever becomes of it, dropping it lets others refresh.
+pub(crate) struct Leave {
+    _mark: Mark,
+    _pass: Pass,
+}
+
+impl<V, S> Inner<V, S> {
+    pub(crate) fn new(store: S, config: Config<V>, #[cfg(feature = "metrics")] name: &str) -> Self {
+        Self {
+            store,
+            loading: Gate::new(config.max_loads),
+            refreshing: Gate::new(config.max_refreshes),
+            config,
+            loads: Arc::new(Loads::new()),
+            counters: Counters::new(
+                #[cfg(feature = "metrics")]
+                name,
+            ),
+            coalescing: AtomicBool::new(true),
+            early_refresh: AtomicBool::new(true),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn now(&self) -> Time {
+        self.config.clock.now()
+    }
+
+    /// The value of an entry, for a caller.
+    #[inline]
+    pub(crate) fn fetched(&self, entry: Entry<V>, source: Source, now: Time) -> Fetched<V> {
+        self.counters.add(match source {
+            Source::Early => Count::Early,
+            Source::Stale => Count::Stale,
+            _ => Count::Hits,
+        });
+        Fetched { value: entry.value, source, age: now.since(entry.loaded_at) }
+    }
+
+    /// Whether this read is to refresh a value that is fresh or may be served stale. The caller that gets leave has to do so.
+    pub(crate) fn leave_to_refresh(
+        &self,
+        entry: &Entry<V>,
+        now: Time,
+        hash: impl FnOnce() -> KeyHash,
+    ) -> Option<Leave> {
+        let wanted = match self.config.judge(entry, now) {
+            Verdict::Stale => true,
+            Verdict::Fresh => {
+                self.early_refresh.load(Ordering::Relaxed)
+                    && self.config.early_refresh.fires(entry.freshness(now), self.config.random())
+            }
+            _ => false,
+        };
+        if !wanted || self.closed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let pass = self.refreshing.pass()?;
+        let mark = self.loads.begin_refresh(hash(), now)?;
+        self.counters.add(Count::Refreshes);
+        Some(Leave { _mark: mark, _pass: pass })
+    }
+
+    pub(crate) fn failed(&self, hash: KeyHash) {
+        self.counters.add(Count::LoadErrors);
+        let Config { first_backoff, longest_backoff, .. } = self.config;
+        self.loads.fail(hash, self.now(), first_backoff, longest_backoff, self.config.random());
+    }
+
+    pub(crate) fn store_failed<E>(&self, error: impl std::error::Error + Send + Sync + 'static) -> Error<E> {
+        self.counters.add(Count::StoreErrors);
+        #[cfg(feature = "tracing")]
+        tracing::warn!(target: "oneflight_cache", %error, "the store failed");
+        Error::store(error)
+    }
+
+    /// The entry of `key`. A store that fails has none.
+    #[inline]
+    pub(crate) async fn look<Q: ?Sized>(&self, key: &Q, now: Time) -> Option<Entry<V>>
+    where
+        S: Store<Q, V>,
+    {
+        match self.store.get(key, now).await {
+            Ok(entry) => entry,
+            Err(error) => {
+                let _: Error<()> = self.store_failed(error);
+                None
+            }
+        }
+    }
+
+    /// Loads a value by `loader`, unless there is one by now, and stores it, unless the key is written meanwhile. `None` from
+    /// the loader is a panic that was caught.
+    pub(crate) async fn fly<K, E, F>(&self, key: &K, why: Why, limit: Option<Duration>, loader: F) -> Flown<V, E>
+    where
+        K: std::hash::Hash,
+        V: Clone,
+        S: Store<K, V>,
+        F: Future<Output = Option<Result<V, E>>>,
+    {
+        let load = self.loads.begin(self.loads.hash(key));
+        let clock = |time: Time| time.since(Time::START);
+        let config = FillConfig { on_stale: OnStale::Replace, ..FillConfig::default() };
+        let now = self.now();
+        let mut fill = match why {
+            Why::Missing { .. } | Why::Asked => Fill::read(config, 0, clock(now)),
+            Why::Refresh { seen } => Fill::refresh(config, 0, seen, clock(now)),
+        };
+        let mut loader = Some(loader);
+        let mut former = None;
+        let mut found: Option<Entry<V>> = None;
+        let mut loaded: Option<(V, Time)> = None;
+        let mut error = None;
+        let mut action = fill.action();
+        loop {
+            let event = match action {
+                // The caller has read.
+                Action::Read => match why {
+                    Why::Missing { found: Some(version) } => Event::Stale { version },
+                    _ => Event::Miss { unreadable: None },
+                },
+                Action::Acquire { seen } => {
+                    let now = self.now();
+                    match self.store.get(key, now).await {
+                        Err(error) => {
+                            let _: Error<E> = self.store_failed(error);
+                            Event::StoreError { ambiguous: false }
+                        }
+                        Ok(entry) => {
+                            let event = self.acquired(entry.as_ref(), seen, why, now);
+                            if event == Event::Filled {
+                                found = entry;
+                            } else {
+                                former = entry;
+                            }
+                            event
+                        }
+                    }
+                }
+                Action::Load { .. } => {
+                    let begun = self.now();
+                    match self.run(limit, loader.take()).await {
+                        Some(Ok(value)) => {
+                            loaded = Some((value, begun));
+                            Event::LoadOk { store: true }
+                        }
+                        failed => {
+                            error = failed.and_then(Result::err);
+                            Event::LoadFailed
+                        }
+                    }
+                }
+                Action::Publish { .. } => {
+                    let (value, begun) = loaded.as_ref().expect("what is published was loaded");
+                    self.publish(key, &load, value.clone(), *begun, former.as_ref()).await
+                }
+                Action::Release => Event::Released,
+                Action::Wait { .. } => Event::Tick,
+                Action::Done(outcome) => return self.landed(&load, outcome, found, loaded, error),
+            };
+            action = fill.step(event, clock(self.now())).unwrap_or_else(|refused| panic!("{refused}"));
+        }
+    }
+
+    /// In this process a flight is its own lease: what is left to do is to look at what is there.
+    fn acquired(&self, entry: Option<&Entry<V>>, seen: Option<u64>, why: Why, now: Time) -> Event {
+        match entry {
+            _ if why == Why::Asked => Event::Acquired { epoch: 0 },
+            Some(entry) if seen == Some(entry.version) => Event::Acquired { epoch: 0 },
+            Some(entry) if now < entry.fresh_until => Event::Filled,
+            // Gone, or as old as what was seen.
+            _ if matches!(why, Why::Refresh { .. }) => Event::Miss { unreadable: None },
+            Some(entry) if seen.is_none() => Event::Miss { unreadable: Some(entry.version) },
+            _ if seen.is_some() && entry.is_none() => Event::Miss { unreadable: None },
+            _ => Event::Acquired { epoch: 0 },
+        }
+    }
+
+    pub(crate) async fn run<T, E, F>(&self, limit: Option<Duration>, loader: Option<F>) -> Option<Result<T, Error<E>>>
+    where
+        F: Future<Output = Option<Result<T, E>>>,
+    {
+        let Some(_pass) = self.loading.pass() else {
+            self.counters.add(Count::Overloaded);
+            return Some(Err(Error::Overloaded));
+        };
+        self.counters.add(Count::Loads);
+        let begun = self.now();
+        let loader = loader.expect("a fill loads once");
+        let result = match within(limit, &self.config.timer, loader).await {
+            None => Some(Err(Error::LoadTimedOut)),
+            Some(result) => result.map(|result| result.map_err(|error| Error::Load(Arc::new(error)))),
+        };
+        let took = self.now().since(begun);
+        self.counters.took(took);
+        #[cfg(feature = "tracing")]
+        match &result {
+            Some(Ok(_)) => tracing::debug!(target: "oneflight_cache", ?took, "loaded"),
+            Some(Err(_)) => tracing::warn!(target: "oneflight_cache", ?took, "the load failed"),
+            None => tracing::warn!(target: "oneflight_cache", ?took, "the loader panicked"),
+        }
+        result
+    }
+
+    /// Stores a value that was loaded since `begun`.
+    pub(crate) async fn publish<K>(
+        &self,
+        key: &K,
+        load: &Load,
+        value: V,
+        begun: Time,
+        former: Option<&Entry<V>>,
+    ) -> Event
+    where
+        S: Store<K, V>,
+    {
+        // The user's code, so not under the lock.
+        let Some(entry) = self.config.entry(value, begun, self.now(), former) else { return Event::Stored };
+        let writing = self.loads.write(load.hash()).await;
+        if load.is_void() {
+            drop(writing);
+            return Event::Invalidated;
+        }
+        let now = self.now();
+        if let Ok(Some(other)) = self.store.get(key, now).await
+            && other.loaded_at > begun
+        {
+            drop(writing);
+            return Event::Superseded;
+        }
+        let put = self.store.put(key, entry, now).await;
+        drop(writing);
+        match put {
+            Ok(displaced) => {
+                drop(displaced);
+                Event::Stored
+            }
+            Err(error) => {
+                let _: Error<()> = self.store_failed(error);
+                Event::StoreError { ambiguous: true }
+            }
+        }
+    }
+
+    fn landed<E>(
+        &self,
+        load: &Load,
+        outcome: Outcome,
+        found: Option<Entry<V>>,
+        loaded: Option<(V, Time)>,
+        error: Option<Error<E>>,
+    ) -> Flown<V, E> {
+        match outcome {
+            Outcome::Loaded(published) => {
+                if published == Published::Invalidated {
+                    self.counters.add(Count::Invalidated);
+                }
+                self.loads.succeed(load.hash());
+                loaded.map(|(value, loaded_at)| Ok(Landed { value, loaded_at, was_there: false }))
+            }
+            Outcome::LoadFailed => {
+                if !matches!(error, Some(Error::Overloaded)) {
+                    self.failed(load.hash());
+                }
+                error.map(Err)
+            }
+            _ => {
+                if outcome == Outcome::Ducked {
+                    self.counters.add(Count::Ducked);
+                }
+                found.map(|Entry { value, loaded_at, .. }| Ok(Landed { value, loaded_at, was_there: true }))
+            }
+        }
+    }
+
+    /// Puts a value, or removes what is there, so that no load that is on undoes it. `forget` lets nobody join the flight of
+    /// the key that is on.
+    pub(crate) async fn write<Q, E>(&self, key: &Q, value: Option<V>, forget: impl FnOnce()) -> Result<(), Error<E>>
+    where
+        Q: std::hash::Hash + ?Sized,
+        S: Store<Q, V>,
+    {
+        let hash = self.loads.hash(key);
+        let entry = match value {
+            None => None,
+            Some(value) => {
+                let now = self.now();
+                let former = self.look(key, now).await;
+                self.config.entry_put(value, now, former.as_ref())
+            }
+        };
+        let is_put = entry.is_some();
+        let writing = self.loads.write(hash).await;
+        self.loads.void(hash);
+        forget();
+        let now = self.now();
+        let written = match entry {
+            Some(entry) => self.store.put(key, entry, now).await,
+            None => self.store.remove(key).await,
+        };
+        drop(writing);
+        let displaced = written.map_err(|error| self.store_failed(error))?;
+        drop(displaced);
+        if is_put {
+            self.loads.succeed(hash);
+        }
+        Ok(())
+    }
+
+    /// Removes everything. `forget` lets nobody join any flight that is on.
+    pub(crate) async fn clear<K, E>(&self, forget: impl FnOnce()) -> Result<(), Error<E>>
+    where
+        S: Store<K, V>,
+    {
+        let writing = self.loads.write_all().await;
+        self.loads.void_all();
+        forget();
+        let cleared = self.store.clear().await;
+        drop(writing);
+        let displaced = cleared.map_err(|error| self.store_failed(error))?;
+        drop(displaced);
+        Ok(())
+    }
+
+    pub(crate) fn stats<K>(&self) -> Stats
+    where
+        S: Store<K, V>,
+    {
+        self.counters.stats(self.store.evictions())
+    }
+}

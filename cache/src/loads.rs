@@ -1,0 +1,350 @@
+//! Which keys are being loaded, refreshed or written, and which have failed of late.
+//!
+//! Keys are known here by their hashes, of 64 bits and seeded. If two keys should ever share one, a write of the one keeps a load
+//! of the other out of the store, and it is loaded once more.
+
+use crate::time::Time;
+use async_lock::{Mutex as AsyncMutex, MutexGuard};
+use crossbeam_utils::CachePadded;
+use hashbrown::{DefaultHashBuilder, HashTable};
+use parking_lot::Mutex;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+use std::time::Duration;
+
+const SHARDS: usize = 64;
+
+/// A key, as it is known here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyHash(u64);
+
+pub(crate) struct Loads {
+    hasher: DefaultHashBuilder,
+    shards: Box<[CachePadded<Mutex<Shard>>]>,
+    /// Held while a value of the shard is written to the store, so that a write and the end of a load are one after the other.
+    writing: Box<[AsyncMutex<()>]>,
+}
+
+#[derive(Default)]
+struct Shard {
+    keys: HashTable<State>,
+    /// How many keys there may be before those are looked for that are of no more use.
+    sweep_at: usize,
+    marks: u64,
+}
+
+/// What is known of a key while anything is.
+struct State {
+    hash: KeyHash,
+    /// Changes with each write. What was begun before must not be stored after.
+    epoch: u64,
+    loading: u32,
+    calling: u32,
+    /// The number of the refresh that is on.
+    refreshing: Option<u64>,
+    failures: u32,
+    /// When it may be refreshed again, after a failure.
+    not_before: Time,
+}
+
+impl State {
+    fn new(hash: KeyHash) -> Self {
+        Self { hash, epoch: 0, loading: 0, calling: 0, refreshing: None, failures: 0, not_before: Time::START }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.loading == 0 && self.calling == 0 && self.refreshing.is_none()
+    }
+}
+
+impl Shard {
+    fn find(&mut self, hash: KeyHash) -> Option<&mut State> {
+        self.keys.find_mut(hash.0, |state| state.hash == hash)
+    }
+
+    fn get(&mut self, hash: KeyHash) -> &mut State {
+        let entry = self.keys.entry(hash.0, |state| state.hash == hash, |state| state.hash.0);
+        entry.or_insert_with(|| State::new(hash)).into_mut()
+    }
+
+    /// Forgets the key if there is nothing more to know about it.
+    fn settle(&mut self, hash: KeyHash) {
+        if let Ok(entry) = self.keys.find_entry(hash.0, |state| state.hash == hash)
+            && entry.get().is_idle()
+            && entry.get().failures == 0
+        {
+            entry.remove();
+        }
+    }
+
+    /// Keys that have failed and that nobody has asked for since would pile up.
+    fn sweep(&mut self, now: Time) {
+        if self.keys.len() >= self.sweep_at {
+            self.keys.retain(|state| !state.is_idle() || state.not_before > now);
+            self.sweep_at = (self.keys.len() * 2).max(64);
+        }
+    }
+}
+
+impl Loads {
+    pub(crate) fn new() -> Self {
+        Self {
+            hasher: DefaultHashBuilder::default(),
+            shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
+            writing: (0..SHARDS).map(|_| AsyncMutex::new(())).collect(),
+        }
+    }
+
+    pub(crate) fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> KeyHash {
+        KeyHash(self.hasher.hash_one(key))
+    }
+
+    fn shard(&self, hash: KeyHash) -> &Mutex<Shard> {
+        &self.shards[Self::index(hash)]
+    }
+
+    fn index(hash: KeyHash) -> usize {
+        (hash.0 >> 32) as usize % SHARDS
+    }
+
+    /// Waits until nobody else writes to the store for this key, or for one of those that share its lock.
+    pub(crate) async fn write(&self, hash: KeyHash) -> MutexGuard<'_, ()> {
+        self.writing[Self::index(hash)].lock().await
+    }
+
+    /// Waits until nobody else writes to the store.
+    pub(crate) async fn write_all(&self) -> Vec<MutexGuard<'_, ()>> {
+        let mut all = Vec::with_capacity(SHARDS);
+        for lock in &self.writing {
+            all.push(lock.lock().await);
+        }
+        all
+    }
+
+    /// A load of the key begins.
+    pub(crate) fn begin(self: &Arc<Self>, hash: KeyHash) -> Load {
+        let mut shard = self.shard(hash).lock();
+        let state = shard.get(hash);
+        state.loading += 1;
+        Load { loads: Arc::clone(self), hash, epoch: state.epoch }
+    }
+
+    /// A write of the key begins: what is being loaded or refreshed is not to be stored any more.
+    pub(crate) fn void(&self, hash: KeyHash) {
+        if let Some(state) = self.shard(hash).lock().find(hash) {
+            state.epoch += 1;
+            state.refreshing = None;
+        }
+    }
+
+    /// As [`void`](Self::void), for every key.
+    pub(crate) fn void_all(&self) {
+        for shard in &self.shards {
+            for state in shard.lock().keys.iter_mut() {
+                state.epoch += 1;
+                state.refreshing = None;
+            }
+        }
+    }
+
+    /// Whether a key whose last load has failed may be tried again.
+    pub(crate) fn may_try(&self, hash: KeyHash, now: Time) -> bool {
+        self.shard(hash).lock().find(hash).is_none_or(|state| state.not_before <= now)
+    }
+
+    /// A refresh begins, unless one is on or the last has just failed.
+    pub(crate) fn begin_refresh(self: &Arc<Self>, hash: KeyHash, now: Time) -> Option<Mark> {
+        let mut shard = self.shard(hash).lock();
+        let mark = shard.marks;
+        let state = shard.get(hash);
+        if state.refreshing.is_some() || state.not_before > now {
+            return None;
+        }
+        state.refreshing = Some(mark);
+        shard.marks += 1;
+        drop(shard);
+        Some(Mark { loads: Arc::clone(self), hash, mark })
+    }
+
+    /// A load or a refresh has failed. The next refresh has to wait: `first`, then twice as long each time, `longest` at most,
+    /// and up to a quarter less, by `random` from 0 to 1.
+    pub(crate) fn fail(&self, hash: KeyHash, now: Time, first: Duration, longest: Duration, random: f64) {
+        let mut shard = self.shard(hash).lock();
+        shard.sweep(now);
+        let state = shard.get(hash);
+        let wait = first.saturating_mul(1_u32.checked_shl(state.failures).unwrap_or(u32::MAX)).min(longest);
+        state.failures += 1;
+        state.not_before = now.after(wait - wait.mul_f64(random.clamp(0.0, 1.0) / 4.0));
+    }
+
+    /// A load has succeeded, or a value was put.
+    pub(crate) fn succeed(&self, hash: KeyHash) {
+        let mut shard = self.shard(hash).lock();
+        if let Some(state) = shard.find(hash) {
+            state.failures = 0;
+            state.not_before = Time::START;
+        }
+        shard.settle(hash);
+    }
+
+    /// One more caller has to wait or to load, unless there are `max` and one already.
+    pub(crate) fn call(&self, hash: KeyHash, max: usize) -> Option<Calling<'_>> {
+        let mut shard = self.shard(hash).lock();
+        let state = shard.get(hash);
+        // One of them loads.
+        if state.calling as usize > max {
+            return None;
+        }
+        state.calling += 1;
+        drop(shard);
+        Some(Calling { loads: self, hash })
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().keys.len()).sum()
+    }
+
+    fn end(&self, hash: KeyHash, end: impl FnOnce(&mut State)) {
+        let mut shard = self.shard(hash).lock();
+        if let Some(state) = shard.find(hash) {
+            end(state);
+        }
+        shard.settle(hash);
+    }
+}
+
+/// A load that is on, until it is dropped.
+pub(crate) struct Load {
+    loads: Arc<Loads>,
+    hash: KeyHash,
+    epoch: u64,
+}
+
+impl Load {
+    /// Whether the key was written since the load began. To be asked while [`Loads::write`] is held.
+    pub(crate) fn is_void(&self) -> bool {
+        self.loads.shard(self.hash).lock().find(self.hash).is_none_or(|state| state.epoch != self.epoch)
+    }
+
+    pub(crate) fn hash(&self) -> KeyHash {
+        self.hash
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.loads.end(self.hash, |state| state.loading -= 1);
+    }
+}
+
+/// A refresh that is on, until it is dropped, wherever it is then.
+pub(crate) struct Mark {
+    loads: Arc<Loads>,
+    hash: KeyHash,
+    mark: u64,
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        self.loads.end(self.hash, |state| {
+            // A write may have ended this one, and another have begun.
+            if state.refreshing == Some(self.mark) {
+                state.refreshing = None;
+            }
+        });
+    }
+}
+
+/// A caller that has found no value, until it is dropped.
+pub(crate) struct Calling<'l> {
+    loads: &'l Loads,
+    hash: KeyHash,
+}
+
+impl Drop for Calling<'_> {
+    fn drop(&mut self) {
+        self.loads.end(self.hash, |state| state.calling -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn at(seconds: u64) -> Time {
+        Time::from_start(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_load_is_void_from_the_next_write_on_and_later_ones_are_not() {
+        let loads = Arc::new(Loads::new());
+        let (hash, other) = (loads.hash("a"), loads.hash("b"));
+        let before = loads.begin(hash);
+        let elsewhere = loads.begin(other);
+        assert!(!before.is_void());
+        loads.void(hash);
+        let after = loads.begin(hash);
+        assert_eq!([before.is_void(), after.is_void(), elsewhere.is_void()], [true, false, false]);
+        loads.void_all();
+        assert_eq!([before.is_void(), after.is_void(), elsewhere.is_void()], [true, true, true]);
+        drop((before, after, elsewhere));
+        assert_eq!(loads.len(), 0);
+    }
+
+    #[test]
+    fn one_refresh_at_a_time_and_a_write_makes_room_for_the_next() {
+        let loads = Arc::new(Loads::new());
+        let hash = loads.hash("a");
+        let first = loads.begin_refresh(hash, at(0)).expect("none is on");
+        assert!(loads.begin_refresh(hash, at(0)).is_none());
+        loads.void(hash);
+        let second = loads.begin_refresh(hash, at(0)).expect("the first is void");
+        drop(first);
+        assert!(loads.begin_refresh(hash, at(0)).is_none(), "the second is on");
+        drop(second);
+        assert_eq!(loads.len(), 0);
+    }
+
+    #[test]
+    fn failures_hold_refreshes_up_twice_as_long_each_time_until_one_succeeds() {
+        let loads = Arc::new(Loads::new());
+        let hash = loads.hash("a");
+        for wait in [1, 2, 4, 8, 8] {
+            loads.fail(hash, at(0), SECOND, SECOND * 8, 0.0);
+            assert!(!loads.may_try(hash, at(wait - 1)) && loads.begin_refresh(hash, at(wait - 1)).is_none());
+            assert!(loads.may_try(hash, at(wait)) && loads.begin_refresh(hash, at(wait)).is_some());
+        }
+        loads.succeed(hash);
+        assert!(loads.may_try(hash, at(0)));
+        assert_eq!(loads.len(), 0);
+        // A quarter less, at most.
+        loads.fail(hash, at(0), SECOND * 4, SECOND * 8, 1.0);
+        assert!(!loads.may_try(hash, at(2)) && loads.may_try(hash, at(3)));
+        for _ in 0..200 {
+            loads.fail(hash, at(0), Duration::MAX, Duration::MAX, 0.5);
+        }
+    }
+
+    #[test]
+    fn keys_that_failed_long_ago_do_not_pile_up() {
+        let loads = Arc::new(Loads::new());
+        for key in 0..100_000_u64 {
+            loads.fail(loads.hash(&key), at(key), SECOND, SECOND, 0.0);
+        }
+        assert!(loads.len() <= SHARDS * 64 * 2, "{}", loads.len());
+    }
+
+    #[test]
+    fn one_caller_loads_and_so_many_wait() {
+        let loads = Loads::new();
+        let hash = loads.hash("a");
+        let inside: Vec<_> = (0..3).filter_map(|_| loads.call(hash, 1)).collect();
+        assert_eq!(inside.len(), 2);
+        drop(inside);
+        assert!(loads.call(hash, 0).is_some());
+        assert_eq!(loads.len(), 0);
+    }
+}

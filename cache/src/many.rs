@@ -1,0 +1,377 @@
+//! Several keys in one call.
+
+use crate::blocking;
+use crate::cache::Cache;
+use crate::config::Verdict;
+use crate::entry::{Entry, Fetched, Source};
+use crate::error::Error;
+use crate::fill::Event;
+use crate::inner::{Flown, Inner, Landed, Leave, Why};
+use crate::loads::Calling;
+use crate::stats::Count;
+use crate::store::{BlockingStore, Store};
+use crate::time::Time;
+use futures_lite::future::block_on;
+use hashbrown::{Equivalent, HashMap};
+use parking_lot::Mutex;
+use std::future::{Future, ready};
+use std::hash::Hash;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// What a batch knows of one of its keys.
+struct Wanted<'q, Q: ?Sized, V> {
+    /// Its place among the keys of the call.
+    place: usize,
+    key: &'q Q,
+    /// An old value, for the case that there will be no new one.
+    entry: Option<Entry<V>>,
+    /// Leave to refresh it, until it is refreshed.
+    leave: Option<Leave>,
+}
+
+impl<Q: ?Sized, V> Wanted<'_, Q, V> {
+    fn why(&self) -> Why {
+        match (&self.leave, &self.entry) {
+            (Some(_), Some(entry)) => Why::Refresh { seen: entry.version },
+            (_, entry) => Why::Missing { found: entry.as_ref().map(|entry| entry.version) },
+        }
+    }
+}
+
+/// A batch under way.
+struct Batch<'q, Q: ?Sized, V> {
+    now: Time,
+    values: Vec<Option<Fetched<V>>>,
+    wanted: Vec<Wanted<'q, Q, V>>,
+}
+
+impl<V, S> Inner<V, S> {
+    /// What is there, and what is not.
+    async fn look_many<'q, Q>(&self, keys: Vec<&'q Q>) -> Batch<'q, Q, V>
+    where
+        Q: Hash + ?Sized,
+        S: Store<Q, V>,
+    {
+        let now = self.now();
+        let mut batch = Batch { now, values: Vec::with_capacity(keys.len()), wanted: Vec::new() };
+        for (place, key) in keys.into_iter().enumerate() {
+            let entry = self.look(key, now).await;
+            let verdict = entry.as_ref().map_or(Verdict::Gone, |entry| self.config.judge(entry, now));
+            let value = match (verdict, entry) {
+                (Verdict::Calm | Verdict::Fresh | Verdict::Stale, Some(entry)) => {
+                    let leave = self.leave_to_refresh(&entry, now, || self.loads.hash(key));
+                    if leave.is_none() {
+                        let source = if verdict == Verdict::Stale { Source::Stale } else { Source::Hit };
+                        Some(self.fetched(entry, source, now))
+                    } else {
+                        batch.wanted.push(Wanted { place, key, entry: Some(entry), leave });
+                        None
+                    }
+                }
+                (Verdict::IfError, Some(entry)) if !self.loads.may_try(self.loads.hash(key), now) => {
+                    Some(self.fetched(entry, Source::Stale, now))
+                }
+                (Verdict::IfError, entry) => {
+                    batch.wanted.push(Wanted { place, key, entry, leave: None });
+                    None
+                }
+                _ => {
+                    batch.wanted.push(Wanted { place, key, entry: None, leave: None });
+                    None
+                }
+            };
+            batch.values.push(value);
+        }
+        batch
+    }
+
+    /// Puts what has come into its place. What came to nothing stays wanted, and an error without an old value ends it all.
+    fn take_in<Q: ?Sized, E>(&self, batch: &mut Batch<'_, Q, V>, flown: Vec<Flown<V, E>>) -> Result<(), Error<E>> {
+        let now = self.now();
+        for (wanted, flown) in std::mem::take(&mut batch.wanted).into_iter().zip(flown) {
+            let was_fresh = wanted.entry.as_ref().is_some_and(|entry| batch.now < entry.fresh_until);
+            let place = wanted.place;
+            batch.values[place] = match (flown, wanted) {
+                (Some(Ok(Landed { value, loaded_at, was_there })), wanted) => {
+                    let source = match (was_there, &wanted.leave) {
+                        (true, None) => Source::Hit,
+                        (false, None) => Source::Loaded,
+                        (_, Some(_)) if was_fresh => Source::Early,
+                        (_, Some(_)) => Source::Stale,
+                    };
+                    match source {
+                        Source::Hit => self.counters.add(Count::Hits),
+                        Source::Early => self.counters.add(Count::Early),
+                        Source::Stale => self.counters.add(Count::Stale),
+                        _ => {}
+                    }
+                    Some(Fetched { value, source, age: now.since(loaded_at) })
+                }
+                (Some(Err(Error::Reentrant)), _) => return Err(Error::Reentrant),
+                (_, Wanted { leave: Some(_), entry: Some(entry), .. }) => {
+                    let source = if was_fresh { Source::Early } else { Source::Stale };
+                    Some(self.fetched(entry, source, batch.now))
+                }
+                (Some(Err(_)), Wanted { entry: Some(entry), .. }) => {
+                    Some(self.fetched(entry, Source::Stale, batch.now))
+                }
+                (Some(Err(error)), _) => return Err(error),
+                (None, wanted) => {
+                    batch.wanted.push(wanted);
+                    None
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// As [`fly`](Self::fly), for keys that are loaded together.
+    async fn fly_many<K, E, F>(
+        &self,
+        keys: &[(K, Why)],
+        limit: Option<Duration>,
+        loader: impl FnOnce(Vec<usize>) -> F,
+    ) -> Vec<Flown<V, E>>
+    where
+        K: Hash,
+        V: Clone,
+        S: Store<K, V>,
+        F: Future<Output = Result<Vec<V>, E>>,
+    {
+        let loads: Vec<_> = keys.iter().map(|(key, _)| self.loads.begin(self.loads.hash(key))).collect();
+        let mut flown: Vec<Flown<V, E>> = Vec::with_capacity(keys.len());
+        let mut missing = Vec::new();
+        let mut former = Vec::new();
+        let now = self.now();
+        for (index, (key, why)) in keys.iter().enumerate() {
+            let entry = self.look(key, now).await;
+            let is_new = |entry: &Entry<V>| !matches!(why, Why::Refresh { seen } if *seen == entry.version);
+            match (entry, why) {
+                (Some(entry), _) if now < entry.fresh_until && is_new(&entry) => {
+                    let Entry { value, loaded_at, .. } = entry;
+                    flown.push(Some(Ok(Landed { value, loaded_at, was_there: true })));
+                }
+                // What is to be refreshed is gone.
+                (None, Why::Refresh { .. }) => flown.push(None),
+                (entry, _) => {
+                    flown.push(None);
+                    missing.push(index);
+                    former.push(entry);
+                }
+            }
+        }
+        if missing.is_empty() {
+            return flown;
+        }
+        let begun = self.now();
+        let loading = async { Some(loader(missing.clone()).await) };
+        match self.run(limit, Some(loading)).await {
+            Some(Ok(values)) => {
+                let (values, keys_asked): (Vec<V>, usize) = (values, missing.len());
+                assert!(
+                    values.len() == keys_asked,
+                    "the loader returned {} values for {keys_asked} keys",
+                    values.len()
+                );
+                for ((index, former), value) in missing.into_iter().zip(former).zip(values) {
+                    let (key, load) = (&keys[index].0, &loads[index]);
+                    if self.publish(key, load, value.clone(), begun, former.as_ref()).await == Event::Invalidated {
+                        self.counters.add(Count::Invalidated);
+                    }
+                    self.loads.succeed(load.hash());
+                    flown[index] = Some(Ok(Landed { value, loaded_at: begun, was_there: false }));
+                }
+            }
+            failed => {
+                let error = failed.and_then(Result::err);
+                for index in missing {
+                    if !matches!(error, Some(Error::Overloaded)) {
+                        self.failed(loads[index].hash());
+                    }
+                    flown[index] = error.clone().map(Err);
+                }
+            }
+        }
+        flown
+    }
+
+    /// One more caller for each key, unless one has too many.
+    fn call_many<Q, E>(&self, batch: &Batch<'_, Q, V>) -> Result<Vec<Calling<'_>>, Error<E>>
+    where
+        Q: Hash + ?Sized,
+    {
+        let Some(max) = self.config.max_waiters else { return Ok(Vec::new()) };
+        let call = |wanted: &Wanted<'_, Q, V>| self.loads.call(self.loads.hash(wanted.key), max);
+        batch.wanted.iter().map(call).collect::<Option<_>>().ok_or_else(|| {
+            self.counters.add(Count::Overloaded);
+            Error::Overloaded
+        })
+    }
+
+    fn check_open<E>(&self) -> Result<(), Error<E>> {
+        if self.closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
+    }
+}
+
+/// The keys that a load is for, owned, each with its reason.
+fn owned<Q, K>(keys: &[&Q], why: &HashMap<&Q, Why>) -> Vec<(K, Why)>
+where
+    Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+{
+    keys.iter().map(|&key| (key.to_owned(), why[key])).collect()
+}
+
+impl<K, V, E, S> Cache<K, V, E, S>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    S: Store<K, V>,
+{
+    /// The values of several keys, in their order. Those that are neither stored nor being loaded are loaded together: `loader`
+    /// gets them and returns a value for each, in the same order. Keys may stand there more than once.
+    ///
+    /// Each key has a flight of its own, so single calls and overlapping batches share it, and batches that overlap never wait
+    /// for each other in a circle. If the leader of a key is dropped or panics, `loader` is called again, for the keys that
+    /// this call takes over.
+    ///
+    /// The loader runs inside this future: it may borrow, and if this call is dropped, others load with their own. A refresh that
+    /// the batch draws, because of its policy or because a value is stale, is done before it returns, in the same load.
+    ///
+    /// # Errors
+    ///
+    /// As [`get_or_load`](Self::get_or_load): the first error of a key that has no old value to be served.
+    ///
+    /// # Panics
+    ///
+    /// If `loader` panics, or returns another number of values than it was given keys.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # smol::block_on(async {
+    /// let users: Cache<u32, String> = Cache::builder().build();
+    /// users.put(&1, "Ada".to_owned()).await?;
+    /// let load = |ids: Vec<&u32>| {
+    ///     let names = ids.iter().map(|id| format!("user {id}")).collect();
+    ///     async move { Ok(names) }
+    /// };
+    /// let names = users.get_or_load_many(&[3, 1, 3], load).await?;
+    /// let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+    /// assert_eq!(names, ["user 3", "Ada", "user 3"]);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn get_or_load_many<'q, Q, L, F>(
+        &self,
+        keys: impl IntoIterator<Item = &'q Q>,
+        loader: L,
+    ) -> Result<Vec<Fetched<V>>, Error<E>>
+    where
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
+        S: Store<Q, V>,
+        L: FnMut(Vec<&'q Q>) -> F,
+        F: Future<Output = Result<Vec<V>, E>>,
+    {
+        let inner = &self.shared.inner;
+        let limit = inner.config.load_timeout;
+        let mut batch = inner.look_many(keys.into_iter().collect()).await;
+        let _calling = inner.call_many(&batch)?;
+        // Several loads of this call may be on at once, all in this future.
+        let loader = Mutex::new(loader);
+        while !batch.wanted.is_empty() {
+            inner.check_open()?;
+            let why: HashMap<&Q, Why> = batch.wanted.iter().map(|wanted| (wanted.key, wanted.why())).collect();
+            let work = |missing: Vec<&'q Q>| {
+                let (owned, loader) = (owned(&missing, &why), &loader);
+                async move {
+                    // Of the missing ones, those that are not there by now.
+                    let load =
+                        |indices: Vec<usize>| loader.lock()(indices.iter().map(|&index| missing[index]).collect());
+                    inner.fly_many(&owned, limit, load).await
+                }
+            };
+            let keys = batch.wanted.iter().map(|wanted| wanted.key);
+            let flown = if inner.coalescing.load(Ordering::Relaxed) {
+                self.shared.group.do_many(keys, work).await
+            } else {
+                work(keys.collect()).await
+            };
+            inner.take_in(&mut batch, flown)?;
+        }
+        Ok(batch.values.into_iter().map(|value| value.expect("each key has one")).collect())
+    }
+}
+
+impl<K, V, E, S> blocking::Cache<K, V, E, S>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    S: BlockingStore<K, V>,
+{
+    /// The values of several keys, in their order. Those that are neither stored nor being loaded are loaded together: `loader`
+    /// gets them and returns a value for each, in the same order. Keys may stand there more than once.
+    ///
+    /// Each key has a flight of its own, so single calls and overlapping batches share it, and batches that overlap never wait
+    /// for each other in a circle. If the leader of a key panics, `loader` is called again, for that key.
+    ///
+    /// A refresh that the batch draws, because of its policy or because a value is stale, is done before it returns, in the
+    /// same load.
+    ///
+    /// # Blocking
+    ///
+    /// While it loads and waits for others' loads, however long these take.
+    ///
+    /// # Errors
+    ///
+    /// As [`get_or_load`](Self::get_or_load): the first error of a key that has no old value to be served.
+    ///
+    /// # Panics
+    ///
+    /// If `loader` panics, or returns another number of values than it was given keys.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::blocking::Cache;
+    /// let users: Cache<u32, String> = Cache::builder().build_blocking();
+    /// users.put(&1, "Ada".to_owned())?;
+    /// let load = |ids: Vec<&u32>| Ok(ids.iter().map(|id| format!("user {id}")).collect());
+    /// let names = users.get_or_load_many(&[3, 1, 3], load)?;
+    /// let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+    /// assert_eq!(names, ["user 3", "Ada", "user 3"]);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
+    pub fn get_or_load_many<'q, Q>(
+        &self,
+        keys: impl IntoIterator<Item = &'q Q>,
+        mut loader: impl FnMut(Vec<&'q Q>) -> Result<Vec<V>, E>,
+    ) -> Result<Vec<Fetched<V>>, Error<E>>
+    where
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
+        S: BlockingStore<Q, V>,
+    {
+        let inner = &self.shared.inner;
+        let mut batch = block_on(inner.look_many(keys.into_iter().collect()));
+        let _calling = inner.call_many(&batch)?;
+        while !batch.wanted.is_empty() {
+            inner.check_open()?;
+            let why: HashMap<&Q, Why> = batch.wanted.iter().map(|wanted| (wanted.key, wanted.why())).collect();
+            let mut work = |missing: Vec<&'q Q>| {
+                let load = |indices: Vec<usize>| ready(loader(indices.iter().map(|&index| missing[index]).collect()));
+                block_on(inner.fly_many(&owned(&missing, &why), None, load))
+            };
+            let keys = batch.wanted.iter().map(|wanted| wanted.key);
+            let flown = if inner.coalescing.load(Ordering::Relaxed) {
+                self.shared.group.do_many(keys, work)
+            } else {
+                work(keys.collect())
+            };
+            inner.take_in(&mut batch, flown)?;
+        }
+        Ok(batch.values.into_iter().map(|value| value.expect("each key has one")).collect())
+    }
+}

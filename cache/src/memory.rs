@@ -1,0 +1,261 @@
+//! The store in this process.
+
+use crate::entry::Entry;
+use crate::store::{BlockingStore, Store};
+use crate::time::Time;
+use hashbrown::Equivalent;
+use quick_cache::sync::Cache;
+use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
+use std::convert::Infallible;
+use std::fmt;
+use std::future::{Future, ready};
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Keeps values in memory, shared and not serialised, up to a number of entries or a weight. What it gives up first is what
+/// has been read least, by S3-FIFO ([`quick_cache`]).
+///
+/// A value is cloned under the lock of its part of the store, and keys are compared there. So values should be cheap to clone,
+/// an [`Arc`] say, and neither `Clone` of a value nor `Hash` or `Eq` of a key may call the cache. Values are dropped outside.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::{Cache, Memory};
+/// use std::sync::Arc;
+///
+/// // Up to 64 MiB of pages.
+/// let pages = Memory::weighted(64 << 20, |_url: &String, page: &Arc<[u8]>| page.len() as u64 + 100);
+/// let cache: Cache<String, Arc<[u8]>> = Cache::builder().memory(pages).build();
+/// # let _ = cache;
+/// ```
+pub struct Memory<K, V, H = DefaultHashBuilder> {
+    entries: Cache<K, Entry<V>, Weigher<K, V>, H, HandsOut>,
+    evictions: AtomicU64,
+}
+
+/// The weight of an entry; one if nobody has said otherwise.
+struct Weigher<K, V>(Option<Arc<dyn Fn(&K, &V) -> u64 + Send + Sync>>);
+
+impl<K, V> Clone for Weigher<K, V> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K, V> Weighter<K, Entry<V>> for Weigher<K, V> {
+    fn weight(&self, key: &K, entry: &Entry<V>) -> u64 {
+        // What weighs nothing would never be given up.
+        self.0.as_ref().map_or(1, |weigh| weigh(key, &entry.value).max(1))
+    }
+}
+
+/// Hands out what was pushed out, so that it is dropped where no lock is held.
+#[derive(Clone, Copy, Debug)]
+struct HandsOut;
+
+impl<K, V> Lifecycle<K, V> for HandsOut {
+    type RequestState = Pushed<K, V>;
+
+    fn on_evict(&self, pushed: &mut Pushed<K, V>, key: K, value: V) {
+        match &mut pushed.first {
+            first @ None => *first = Some((key, value)),
+            Some(_) => pushed.more.push((key, value)),
+        }
+    }
+}
+
+/// Entries that a write has pushed out of a [`Memory`].
+#[derive(Debug)]
+pub struct Pushed<K, V> {
+    first: Option<(K, V)>,
+    more: Vec<(K, V)>,
+}
+
+impl<K, V> Default for Pushed<K, V> {
+    fn default() -> Self {
+        Self { first: None, more: Vec::new() }
+    }
+}
+
+impl<K: Hash + Eq, V: Clone> Memory<K, V> {
+    /// Room for `capacity` entries.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::Memory;
+    ///
+    /// let memory: Memory<String, u32> = Memory::new(1_000);
+    /// assert!(memory.is_empty());
+    /// ```
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self::with(capacity as u64, capacity, Weigher(None), DefaultHashBuilder::default())
+    }
+
+    /// Room for entries of the weight `capacity` together, in whatever unit `weigh` weighs: bytes, say. What weighs zero counts
+    /// as one; what weighs more than fits is not kept.
+    ///
+    /// `weigh` is called under the lock of a part of the store, and must always say the same of the same entry.
+    #[must_use]
+    pub fn weighted(capacity: u64, weigh: impl Fn(&K, &V) -> u64 + Send + Sync + 'static) -> Self {
+        Self::with(capacity, 1_000, Weigher(Some(Arc::new(weigh))), DefaultHashBuilder::default())
+    }
+}
+
+impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
+    /// Room for `capacity` entries, whose keys are hashed by `hasher`.
+    #[must_use]
+    pub fn with_hasher(capacity: usize, hasher: H) -> Self {
+        Self::with(capacity as u64, capacity, Weigher(None), hasher)
+    }
+
+    fn with(capacity: u64, expected_entries: usize, weigher: Weigher<K, V>, hasher: H) -> Self {
+        let entries = Cache::with(expected_entries, capacity, weigher, hasher, HandsOut);
+        Self { entries, evictions: AtomicU64::new(0) }
+    }
+
+    /// How many entries there are, those included that have expired and were not asked for since.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The weight of all entries together.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.entries.weight()
+    }
+
+    #[inline]
+    pub(crate) fn find<Q>(&self, key: &Q, now: Time) -> Option<Entry<V>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let entry = self.entries.get(key)?;
+        if entry.stale_until > now { Some(entry) } else { self.expire(key, now) }
+    }
+
+    #[cold]
+    fn expire<Q>(&self, key: &Q, now: Time) -> Option<Entry<V>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        // Another may have put a newer one meanwhile.
+        self.entries.remove_if(key, |entry| entry.stale_until <= now);
+        None
+    }
+
+    fn keep(&self, key: K, entry: Entry<V>) -> Pushed<K, Entry<V>>
+    where
+        K: Clone,
+    {
+        let mut pushed = Pushed::default();
+        let replaced = key.clone();
+        self.entries.insert_with_lifecycle(key, entry, &mut pushed);
+        let evicted = pushed.first.iter().chain(&pushed.more).filter(|(key, _)| *key != replaced).count();
+        if evicted > 0 {
+            self.evictions.fetch_add(evicted as u64, Ordering::Relaxed);
+        }
+        pushed
+    }
+
+    fn take<Q>(&self, key: &Q) -> Pushed<K, Entry<V>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        Pushed { first: self.entries.remove(key), more: Vec::new() }
+    }
+
+    fn take_all(&self) -> Pushed<K, Entry<V>> {
+        Pushed { first: None, more: self.entries.drain().collect() }
+    }
+}
+
+impl<Q, K, V, H> Store<Q, V> for Memory<K, V, H>
+where
+    Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    H: BuildHasher + Clone + Send + Sync + 'static,
+{
+    type Error = Infallible;
+    type Displaced = Pushed<K, Entry<V>>;
+
+    #[inline]
+    fn get(&self, key: &Q, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, Infallible>> + Send {
+        ready(Ok(self.find(key, now)))
+    }
+
+    fn put(
+        &self,
+        key: &Q,
+        entry: Entry<V>,
+        _now: Time,
+    ) -> impl Future<Output = Result<Self::Displaced, Infallible>> + Send {
+        ready(Ok(self.keep(key.to_owned(), entry)))
+    }
+
+    fn remove(&self, key: &Q) -> impl Future<Output = Result<Self::Displaced, Infallible>> + Send {
+        ready(Ok(self.take(key)))
+    }
+
+    fn clear(&self) -> impl Future<Output = Result<Self::Displaced, Infallible>> + Send {
+        ready(Ok(self.take_all()))
+    }
+
+    fn evictions(&self) -> u64 {
+        self.evictions.load(Ordering::Relaxed)
+    }
+}
+
+impl<Q, K, V, H> BlockingStore<Q, V> for Memory<K, V, H>
+where
+    Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    H: BuildHasher + Clone + Send + Sync + 'static,
+{
+    type Error = Infallible;
+    type Displaced = Pushed<K, Entry<V>>;
+
+    #[inline]
+    fn get(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, Infallible> {
+        Ok(self.find(key, now))
+    }
+
+    fn put(&self, key: &Q, entry: Entry<V>, _now: Time) -> Result<Self::Displaced, Infallible> {
+        Ok(self.keep(key.to_owned(), entry))
+    }
+
+    fn remove(&self, key: &Q) -> Result<Self::Displaced, Infallible> {
+        Ok(self.take(key))
+    }
+
+    fn clear(&self) -> Result<Self::Displaced, Infallible> {
+        Ok(self.take_all())
+    }
+
+    fn evictions(&self) -> u64 {
+        self.evictions.load(Ordering::Relaxed)
+    }
+}
+
+impl<K, V, H> fmt::Debug for Memory<K, V, H>
+where
+    K: Hash + Eq,
+    V: Clone,
+    H: BuildHasher + Clone,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").field("len", &self.len()).field("weight", &self.weight()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,58 @@
+//! What other crates are told of: `metrics`.
+
+use crate::stats::Count;
+use metrics::{Counter, Histogram, counter, histogram};
+use std::time::Duration;
+
+/// Handles into the recorder that was installed when the cache was made.
+pub(crate) struct Exported {
+    requests: [Counter; 4],
+    loads: Counter,
+    refreshes: Counter,
+    ducked: Counter,
+    load_errors: Counter,
+    store_errors: Counter,
+    invalidated: Counter,
+    overloaded: Counter,
+    load_seconds: Histogram,
+}
+
+impl Exported {
+    pub(crate) fn new(cache: &str) -> Self {
+        let count = |name: &'static str| counter!(name, "cache" => cache.to_owned());
+        let outcome = |outcome: &'static str| counter!("oneflight_cache_requests_total", "cache" => cache.to_owned(), "outcome" => outcome);
+        Self {
+            requests: ["hit", "early", "stale", "joined"].map(outcome),
+            loads: count("oneflight_cache_loads_total"),
+            refreshes: count("oneflight_cache_refreshes_total"),
+            ducked: count("oneflight_cache_refreshes_ducked_total"),
+            load_errors: count("oneflight_cache_load_errors_total"),
+            store_errors: count("oneflight_cache_store_errors_total"),
+            invalidated: count("oneflight_cache_invalidated_loads_total"),
+            overloaded: count("oneflight_cache_overloaded_total"),
+            load_seconds: histogram!("oneflight_cache_load_seconds", "cache" => cache.to_owned()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, count: Count) {
+        let counter = match count {
+            Count::Hits => &self.requests[0],
+            Count::Early => &self.requests[1],
+            Count::Stale => &self.requests[2],
+            Count::Joins => &self.requests[3],
+            Count::Loads => &self.loads,
+            Count::Refreshes => &self.refreshes,
+            Count::Ducked => &self.ducked,
+            Count::LoadErrors => &self.load_errors,
+            Count::StoreErrors => &self.store_errors,
+            Count::Invalidated => &self.invalidated,
+            Count::Overloaded => &self.overloaded,
+        };
+        counter.increment(1);
+    }
+
+    pub(crate) fn took(&self, load: Duration) {
+        self.load_seconds.record(load.as_secs_f64());
+    }
+}

@@ -1,0 +1,185 @@
+//! What a cache has done so far.
+
+use crossbeam_utils::CachePadded;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// What a cache has done since it was made. The numbers are read one after the other, and others go on meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Calls that found a fresh value and did nothing else.
+    pub hits: u64,
+    /// Calls that found a fresh value and started a refresh.
+    pub early: u64,
+    /// Calls that got a value that was not fresh any more.
+    pub stale: u64,
+    /// Runs of a loader, those of refreshes included.
+    pub loads: u64,
+    /// Calls that waited for another's load.
+    pub joins: u64,
+    /// Refreshes that were started.
+    pub refreshes: u64,
+    /// Refreshes that found the value refreshed already, and ran no loader.
+    pub ducked: u64,
+    /// Loads that ended without a value: by an error, a panic, or because they took too long.
+    pub load_errors: u64,
+    /// Requests to the store that failed.
+    pub store_errors: u64,
+    /// Loads whose value was not stored, because the key was written while they were on.
+    pub invalidated: u64,
+    /// Calls that were refused because of too many loads or callers.
+    pub overloaded: u64,
+    /// Entries that the store gave up to make room.
+    pub evictions: u64,
+    /// How long loads took.
+    pub load_times: LoadTimes,
+}
+
+/// A histogram of load times, by powers of two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoadTimes {
+    buckets: [u64; BUCKETS],
+}
+
+/// The last one is for half an hour and more.
+const BUCKETS: usize = 32;
+
+impl LoadTimes {
+    /// For each bucket the time that its loads took at most, and their number: up to 1 us, 2 us, 4 us and so on.
+    pub fn iter(&self) -> impl Iterator<Item = (Duration, u64)> {
+        self.buckets.iter().enumerate().map(|(index, &count)| {
+            let bound = if index + 1 < BUCKETS { Duration::from_micros(1 << index) } else { Duration::MAX };
+            (bound, count)
+        })
+    }
+
+    /// How many loads there were.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// A time that the fraction `quantile` of the loads did not exceed, and not more than twice the smallest such time. `None` if
+    /// there were no loads.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Stats;
+    /// assert_eq!(Stats::default().load_times.quantile(0.5), None);
+    /// ```
+    #[must_use]
+    pub fn quantile(&self, quantile: f64) -> Option<Duration> {
+        let wanted = ((self.count() as f64 * quantile.clamp(0.0, 1.0)).ceil() as u64).max(1);
+        let mut seen = 0;
+        self.iter().find_map(|(bound, count)| {
+            seen += count;
+            (seen >= wanted).then_some(bound)
+        })
+    }
+
+    fn bucket(took: Duration) -> usize {
+        let micros = u64::try_from(took.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX);
+        // 1 us and less: 0; up to 2 us: 1; up to 4 us: 2.
+        let index = u64::BITS - micros.saturating_sub(1).leading_zeros();
+        (index as usize).min(BUCKETS - 1)
+    }
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Count {
+    Hits,
+    Early,
+    Stale,
+    Loads,
+    Joins,
+    Refreshes,
+    Ducked,
+    LoadErrors,
+    StoreErrors,
+    Invalidated,
+    Overloaded,
+}
+
+const COUNTS: usize = Count::Overloaded as usize + 1;
+const STRIPES: usize = 16;
+
+/// The counters, in stripes: threads that count at the same time mostly do so in different cache lines.
+pub(crate) struct Counters {
+    stripes: Box<[CachePadded<[AtomicU64; COUNTS]>]>,
+    load_times: [AtomicU64; BUCKETS],
+    #[cfg(feature = "metrics")]
+    exported: crate::observe::Exported,
+}
+
+impl Counters {
+    pub(crate) fn new(#[cfg(feature = "metrics")] name: &str) -> Self {
+        Self {
+            stripes: (0..STRIPES).map(|_| CachePadded::new([const { AtomicU64::new(0) }; COUNTS])).collect(),
+            load_times: [const { AtomicU64::new(0) }; BUCKETS],
+            #[cfg(feature = "metrics")]
+            exported: crate::observe::Exported::new(name),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, count: Count) {
+        self.stripes[stripe()][count as usize].fetch_add(1, Ordering::Relaxed);
+        #[cfg(feature = "metrics")]
+        self.exported.add(count);
+    }
+
+    pub(crate) fn took(&self, load: Duration) {
+        self.load_times[LoadTimes::bucket(load)].fetch_add(1, Ordering::Relaxed);
+        #[cfg(feature = "metrics")]
+        self.exported.took(load);
+    }
+
+    pub(crate) fn stats(&self, evictions: u64) -> Stats {
+        let sum = |count: Count| {
+            self.stripes.iter().map(|stripe| stripe[count as usize].load(Ordering::Relaxed)).sum::<u64>()
+        };
+        Stats {
+            hits: sum(Count::Hits),
+            early: sum(Count::Early),
+            stale: sum(Count::Stale),
+            loads: sum(Count::Loads),
+            joins: sum(Count::Joins),
+            refreshes: sum(Count::Refreshes),
+            ducked: sum(Count::Ducked),
+            load_errors: sum(Count::LoadErrors),
+            store_errors: sum(Count::StoreErrors),
+            invalidated: sum(Count::Invalidated),
+            overloaded: sum(Count::Overloaded),
+            evictions,
+            load_times: LoadTimes { buckets: std::array::from_fn(|i| self.load_times[i].load(Ordering::Relaxed)) },
+        }
+    }
+}
+
+/// This thread's stripe. Threads get them by turns.
+#[inline]
+fn stripe() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    std::thread_local! {
+        static STRIPE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES;
+    }
+    STRIPE.try_with(|&stripe| stripe).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_time_is_in_the_bucket_whose_bound_it_does_not_exceed() {
+        for (nanos, bound) in [(0, 1), (1, 1), (1_000, 1), (1_001, 2), (2_000, 2), (2_001, 4), (1_000_000, 1_024)] {
+            let mut times = LoadTimes::default();
+            times.buckets[LoadTimes::bucket(Duration::from_nanos(nanos))] += 1;
+            assert_eq!(times.quantile(1.0), Some(Duration::from_micros(bound)), "{nanos} ns");
+        }
+        assert_eq!(LoadTimes::bucket(Duration::MAX), BUCKETS - 1);
+    }
+}

@@ -1,0 +1,155 @@
+//! Where values are kept.
+
+use crate::entry::Entry;
+use crate::time::Time;
+use std::error::Error;
+use std::future::{Future, ready};
+
+/// Keeps values: in memory, in a server, in a table. `K` is what values are looked up by, which may be a borrowed form of the
+/// key, such as `str`.
+///
+/// A store decides nothing. The cache asks it for an entry, looks at its times, and sees to it that nothing that was loaded
+/// before a write is put after it, in this process: while it puts or removes, it does nothing else with that key.
+///
+/// # Examples
+///
+/// A store in a map, as one would write it for memcached or a table:
+///
+/// ```
+/// use oneflight_cache::{Builder, Cache, Entry, Store, Time};
+/// use std::collections::HashMap;
+/// use std::convert::Infallible;
+/// use std::sync::Mutex;
+///
+/// #[derive(Default)]
+/// struct Map(Mutex<HashMap<String, Entry<u32>>>);
+///
+/// impl Store<str, u32> for Map {
+///     type Error = Infallible;
+///     type Displaced = ();
+///
+///     async fn get(&self, key: &str, now: Time) -> Result<Option<Entry<u32>>, Infallible> {
+///         Ok(self.0.lock().unwrap().get(key).filter(|entry| entry.stale_until > now).cloned())
+///     }
+///     async fn put(&self, key: &str, entry: Entry<u32>, _now: Time) -> Result<(), Infallible> {
+///         self.0.lock().unwrap().insert(key.to_owned(), entry);
+///         Ok(())
+///     }
+///     async fn remove(&self, key: &str) -> Result<(), Infallible> {
+///         self.0.lock().unwrap().remove(key);
+///         Ok(())
+///     }
+///     async fn clear(&self) -> Result<(), Infallible> {
+///         self.0.lock().unwrap().clear();
+///         Ok(())
+///     }
+/// }
+/// # // Owned keys are used by whatever outlives the call.
+/// # impl Store<String, u32> for Map {
+/// #     type Error = Infallible;
+/// #     type Displaced = ();
+/// #     async fn get(&self, key: &String, now: Time) -> Result<Option<Entry<u32>>, Infallible> { Store::<str, u32>::get(self, key, now).await }
+/// #     async fn put(&self, key: &String, entry: Entry<u32>, now: Time) -> Result<(), Infallible> { Store::<str, u32>::put(self, key, entry, now).await }
+/// #     async fn remove(&self, key: &String) -> Result<(), Infallible> { Store::<str, u32>::remove(self, key).await }
+/// #     async fn clear(&self) -> Result<(), Infallible> { Store::<str, u32>::clear(self).await }
+/// # }
+/// ```
+pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
+    /// Why it failed.
+    type Error: Error + Send + Sync + 'static;
+    /// What a write has pushed out, for stores that keep the values themselves: the cache drops it when it holds no lock.
+    /// Otherwise `()`.
+    type Displaced: Send;
+
+    /// The entry of `key`, unless it is of no more use at `now`. What it cannot read is not there.
+    fn get(&self, key: &K, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, Self::Error>> + Send;
+
+    /// Keeps `entry` for `key`, in place of what is there, until [`Entry::stale_until`] or until it needs the room.
+    fn put(
+        &self,
+        key: &K,
+        entry: Entry<V>,
+        now: Time,
+    ) -> impl Future<Output = Result<Self::Displaced, Self::Error>> + Send;
+
+    /// Keeps nothing for `key`.
+    fn remove(&self, key: &K) -> impl Future<Output = Result<Self::Displaced, Self::Error>> + Send;
+
+    /// Keeps nothing at all.
+    fn clear(&self) -> impl Future<Output = Result<Self::Displaced, Self::Error>> + Send;
+
+    /// How many entries it has given up to make room, if it counts them.
+    fn evictions(&self) -> u64 {
+        0
+    }
+}
+
+/// The same for threads: a store of a [`blocking::Cache`](crate::blocking::Cache).
+pub trait BlockingStore<K: ?Sized, V>: Send + Sync + 'static {
+    /// Why it failed.
+    type Error: Error + Send + Sync + 'static;
+    /// See [`Store::Displaced`].
+    type Displaced: Send;
+
+    /// See [`Store::get`].
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    fn get(&self, key: &K, now: Time) -> Result<Option<Entry<V>>, Self::Error>;
+
+    /// See [`Store::put`].
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    fn put(&self, key: &K, entry: Entry<V>, now: Time) -> Result<Self::Displaced, Self::Error>;
+
+    /// See [`Store::remove`].
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    fn remove(&self, key: &K) -> Result<Self::Displaced, Self::Error>;
+
+    /// See [`Store::clear`].
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    fn clear(&self) -> Result<Self::Displaced, Self::Error>;
+
+    /// See [`Store::evictions`].
+    fn evictions(&self) -> u64 {
+        0
+    }
+}
+
+/// A blocking store as one whose futures are ready at once: so there is one way to load, for threads and tasks.
+#[derive(Debug)]
+pub struct Blocking<S>(pub(crate) S);
+
+impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Store<K, V> for Blocking<S> {
+    type Error = S::Error;
+    type Displaced = S::Displaced;
+
+    fn get(&self, key: &K, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, S::Error>> + Send {
+        ready(self.0.get(key, now))
+    }
+
+    fn put(&self, key: &K, entry: Entry<V>, now: Time) -> impl Future<Output = Result<S::Displaced, S::Error>> + Send {
+        ready(self.0.put(key, entry, now))
+    }
+
+    fn remove(&self, key: &K) -> impl Future<Output = Result<S::Displaced, S::Error>> + Send {
+        ready(self.0.remove(key))
+    }
+
+    fn clear(&self) -> impl Future<Output = Result<S::Displaced, S::Error>> + Send {
+        ready(self.0.clear())
+    }
+
+    fn evictions(&self) -> u64 {
+        self.0.evictions()
+    }
+}

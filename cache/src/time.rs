@@ -1,0 +1,126 @@
+//! Time: what the clock says, and what wakes tasks later.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A moment on a cache's own clock, to the nanosecond. It means nothing on another clock, and nothing in another process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+impl Time {
+    /// The moment at which the clock began.
+    pub const START: Self = Self(0);
+    /// Later than all others: what ends then does not end.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// The moment so long after [`START`](Self::START); [`NEVER`](Self::NEVER) if that is more than 584 years.
+    #[must_use]
+    pub fn from_start(since: Duration) -> Self {
+        Self(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// The moment so much later; [`NEVER`](Self::NEVER) if there is no such moment.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::Time;
+    /// use std::time::Duration;
+    ///
+    /// let time = Time::START.after(Duration::from_secs(2));
+    /// assert_eq!(time.since(Time::START), Duration::from_secs(2));
+    /// assert_eq!(time.after(Duration::MAX), Time::NEVER);
+    /// ```
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(Self::from_start(duration).0))
+    }
+
+    /// How much later this is than `earlier`: zero if it is not, [`Duration::MAX`] if this is [`NEVER`](Self::NEVER).
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        match self {
+            Self::NEVER => Duration::MAX,
+            Self(time) => Duration::from_nanos(time.saturating_sub(earlier.0)),
+        }
+    }
+
+    /// The moment so much earlier, but not before [`START`](Self::START); [`NEVER`](Self::NEVER) stays.
+    pub(crate) fn before(self, duration: Duration) -> Self {
+        match self {
+            Self::NEVER => Self::NEVER,
+            Self(time) => Self(time.saturating_sub(Self::from_start(duration).0)),
+        }
+    }
+}
+
+/// Where a cache has its time from. It must never go backwards.
+pub trait Clock: Send + Sync + 'static {
+    /// The time.
+    fn now(&self) -> Time;
+}
+
+/// The clock of a cache: without indirection unless somebody has asked for another.
+#[derive(Clone)]
+pub(crate) enum AnyClock {
+    System(Instant),
+    Other(Arc<dyn Clock>),
+}
+
+impl AnyClock {
+    pub(crate) fn system() -> Self {
+        Self::System(Instant::now())
+    }
+
+    #[inline]
+    pub(crate) fn now(&self) -> Time {
+        match self {
+            Self::System(start) => {
+                let since = start.elapsed();
+                Time(since.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(since.subsec_nanos())))
+            }
+            Self::Other(clock) => clock.now(),
+        }
+    }
+}
+
+/// A boxed future, as timers and spawners deal in them.
+pub type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// How a cache waits for time to pass. Any function that makes such a future is one: with tokio's clock,
+/// `builder.timer(tokio::time::sleep)`.
+pub trait Timer: Send + Sync + 'static {
+    /// A future that is ready after `duration`, counted from this call.
+    fn sleep(&self, duration: Duration) -> BoxFuture;
+}
+
+impl<T, F> Timer for T
+where
+    T: Fn(Duration) -> F + Send + Sync + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn sleep(&self, duration: Duration) -> BoxFuture {
+        Box::pin(self(duration))
+    }
+}
+
+/// `future`, for as long as it takes but not longer than `limit`. The timer is asked only once the future has to wait.
+pub(crate) async fn within<T>(
+    limit: Option<Duration>,
+    timer: &Arc<dyn Timer>,
+    future: impl Future<Output = T>,
+) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    let mut sleep = None;
+    std::future::poll_fn(|cx| {
+        use std::task::Poll;
+        if let Poll::Ready(value) = future.as_mut().poll(cx) {
+            return Poll::Ready(Some(value));
+        }
+        let Some(limit) = limit else { return Poll::Pending };
+        sleep.get_or_insert_with(|| timer.sleep(limit)).as_mut().poll(cx).map(|()| None)
+    })
+    .await
+}
