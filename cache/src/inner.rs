@@ -155,7 +155,8 @@ impl<V, S> Inner<V, S> {
     {
         let load = self.loads.begin(self.loads.hash(key));
         let clock = |time: Time| time.since(Time::START);
-        let config = FillConfig { on_stale: OnStale::Replace, ..FillConfig::default() };
+        // No epoch is ever forgotten here.
+        let config = FillConfig { on_stale: OnStale::Replace, epoch_life: Duration::MAX, ..FillConfig::default() };
         let now = self.now();
         let mut fill = match why {
             Why::Missing { .. } | Why::Asked => Fill::read(config, 0, clock(now)),

@@ -19,6 +19,7 @@ mod many;
 mod memory;
 #[cfg(feature = "metrics")]
 mod observe;
+mod primitive;
 mod stats;
 mod store;
 #[cfg(feature = "test-util")]

@@ -3,16 +3,15 @@
 //! Keys are known here by their hashes, of 64 bits and seeded. If two keys should ever share one, a write of the one keeps a load
 //! of the other out of the store, and it is loaded once more.
 
+use crate::primitive::{Mutex, WriteLock, Writing};
 use crate::time::Time;
-use async_lock::{Mutex as AsyncMutex, MutexGuard};
 use crossbeam_utils::CachePadded;
 use hashbrown::{DefaultHashBuilder, HashTable};
-use parking_lot::Mutex;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::time::Duration;
 
-const SHARDS: usize = 64;
+const SHARDS: usize = if cfg!(loom) { 1 } else { 64 };
 
 /// A key, as it is known here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +21,7 @@ pub(crate) struct Loads {
     hasher: DefaultHashBuilder,
     shards: Box<[CachePadded<Mutex<Shard>>]>,
     /// Held while a value of the shard is written to the store, so that a write and the end of a load are one after the other.
-    writing: Box<[AsyncMutex<()>]>,
+    writing: Box<[WriteLock]>,
 }
 
 #[derive(Default)]
@@ -91,7 +90,7 @@ impl Loads {
         Self {
             hasher: DefaultHashBuilder::default(),
             shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
-            writing: (0..SHARDS).map(|_| AsyncMutex::new(())).collect(),
+            writing: (0..SHARDS).map(|_| WriteLock::new()).collect(),
         }
     }
 
@@ -108,12 +107,12 @@ impl Loads {
     }
 
     /// Waits until nobody else writes to the store for this key, or for one of those that share its lock.
-    pub(crate) async fn write(&self, hash: KeyHash) -> MutexGuard<'_, ()> {
+    pub(crate) async fn write(&self, hash: KeyHash) -> Writing<'_> {
         self.writing[Self::index(hash)].lock().await
     }
 
     /// Waits until nobody else writes to the store.
-    pub(crate) async fn write_all(&self) -> Vec<MutexGuard<'_, ()>> {
+    pub(crate) async fn write_all(&self) -> Vec<Writing<'_>> {
         let mut all = Vec::with_capacity(SHARDS);
         for lock in &self.writing {
             all.push(lock.lock().await);

@@ -37,6 +37,9 @@ pub enum Action {
     /// Take the lease: [`Acquired`](Event::Acquired) if it is free or this token's already, otherwise [`Held`](Event::Held). A
     /// value that the driver was given here and cannot read is [`Miss`](Event::Miss) with its version, not `Filled`.
     ///
+    /// After a [`Wait`](Self::Wait) the driver asks only once it listens for pushes again, or what is pushed between the
+    /// answer and the next sleep is lost; one that cannot listen says so by [`Event::Held::listening`].
+    ///
     /// A lost answer is [`StoreError`](Event::StoreError) with `ambiguous: true`. The driver must not ask again by itself.
     ///
     /// [`Config::lease`]: super::Config::lease

@@ -26,6 +26,8 @@ struct Found {
     cached_ends: usize,
     /// How often anything was stored.
     stores: usize,
+    /// The most that any order of steps leads to, if they are counted.
+    loads: u8,
     /// The least number of steps to a fault.
     fault: Option<(Fault, usize)>,
     /// The least number of steps to an end.
@@ -75,6 +77,7 @@ fn explore(rules: &Rules) -> Found {
         ends: ends.len(),
         cached_ends: ends.iter().filter(|end| worlds[**end].0.is_cached()).count(),
         stores: machine.stores,
+        loads: worlds.iter().map(|(world, _)| world.loads).max().unwrap_or(0),
         fault,
         nearest_end: ends.first().map_or(0, |end| worlds[*end].1),
     }
@@ -130,6 +133,7 @@ const RULES: Rules = Rules {
     writes: 0,
     is_cached: false,
     long_loads: false,
+    counts_loads: false,
     budget: Budget { expiries: 0, errors: 0, failures: 0, deadlines: 0, kills: 0 },
 };
 
@@ -173,6 +177,15 @@ fn exploration_refreshes() {
     let budget = Budget { expiries: 1, errors: 1, failures: 1, deadlines: 1, ..Budget::default() };
     let rules = Rules { config, reads: 1, refreshes: 1, writes: 2, is_cached: true, budget, ..RULES };
     assert_sound("1 read that keeps the stale value, 1 refresh, 2 writes, each kind of failure", &rules);
+}
+
+#[test]
+fn exploration_of_how_many_load() {
+    for (name, reads, refreshes) in [("3 reads", 3, 0), ("3 refreshes of a value", 0, 3)] {
+        let found = explore(&Rules { reads, refreshes, is_cached: refreshes > 0, counts_loads: true, ..RULES });
+        println!("explored: {name}, nothing goes wrong: {} states, {} load", found.states, found.loads);
+        assert_eq!((found.fault, found.loads), (None, 1), "{name}");
+    }
 }
 
 #[test]

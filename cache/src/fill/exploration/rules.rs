@@ -30,6 +30,8 @@ pub(super) struct Rules {
     pub(super) is_cached: bool,
     /// Every load takes longer than a lease.
     pub(super) long_loads: bool,
+    /// Loads are counted, and every refresh is one of the value that there is to begin with.
+    pub(super) counts_loads: bool,
     pub(super) budget: Budget,
 }
 

@@ -1,9 +1,9 @@
 //! What the store does for each request: the specification of any real one.
 
 use super::super::{Event, Version};
-use super::machine::Machine;
+use super::machine::{Machine, REFRESH_TO_COME};
 use super::rules::Scheme;
-use super::world::World;
+use super::world::{FIRST_NONCE, World};
 use core::time::Duration;
 
 impl World {
@@ -17,7 +17,8 @@ impl World {
         let is_known = |nonce: &Version| {
             self.callers.iter().any(|caller| {
                 let seen = machine.fill(caller.fill).and_then(|fill| fill.seen);
-                seen.is_some_and(|seen| seen.version == *nonce)
+                let is_first = caller.fill == REFRESH_TO_COME && *nonce == FIRST_NONCE.into();
+                is_first || seen.is_some_and(|seen| seen.version == *nonce)
             })
         };
         self.nonce = (1..).find(|nonce| !is_known(nonce)).expect("there are few callers") as u8;

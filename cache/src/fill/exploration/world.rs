@@ -18,6 +18,9 @@ pub(super) struct Caller {
     pub(super) oldest: u8,
 }
 
+/// Of the value that there is to begin with.
+pub(super) const FIRST_NONCE: u8 = 1;
+
 /// Versions are those of the database, from 1 on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct World {
@@ -34,6 +37,8 @@ pub(super) struct World {
     pub(super) epoch: u8,
     /// A value on its way to the store that nobody waits for any more, and the epoch that goes with it.
     pub(super) delayed: (u8, u8),
+    /// At most 3, if they are counted.
+    pub(super) loads: u8,
     pub(super) left: Budget,
 }
 
@@ -52,9 +57,10 @@ impl World {
             database: 1,
             invalidated: 0,
             value,
-            nonce: value,
+            nonce: value * FIRST_NONCE,
             epoch: 0,
             delayed: (0, 0),
+            loads: 0,
             left: rules.budget,
         }
     }
@@ -72,7 +78,7 @@ impl World {
         let left = &self.left;
         let small = [
             [writers[0], writers[1], self.database, self.invalidated, self.value, self.epoch, self.delayed.0],
-            [self.delayed.1, left.expiries, left.errors, left.failures, left.deadlines, left.kills, 0],
+            [self.delayed.1, left.expiries, left.errors, left.failures, left.deadlines, left.kills, self.loads],
         ];
         let code = small.into_iter().flatten().fold(code, |code, part| code << 2 | u128::from(part));
         code << 3 | u128::from(self.nonce)
@@ -171,7 +177,10 @@ impl World {
         let Some(fill) = machine.fill(caller.fill) else {
             let fill = match caller.fill {
                 READ_TO_COME => Fill::read(rules.config, 0, Duration::ZERO),
-                REFRESH_TO_COME if self.value != 0 => Fill::refresh(rules.config, 0, self.nonce.into(), Duration::ZERO),
+                REFRESH_TO_COME if self.value != 0 => {
+                    let seen = if rules.counts_loads { FIRST_NONCE } else { self.nonce };
+                    Fill::refresh(rules.config, 0, seen.into(), Duration::ZERO)
+                }
                 // Nothing is there to be refreshed.
                 REFRESH_TO_COME => {
                     after.push(becomes(Caller::default()));
@@ -186,7 +195,9 @@ impl World {
         let action = fill.action();
         if let Action::Load { .. } = action {
             if caller.loaded == 0 {
-                after.push(becomes(Caller { loaded: self.database, ..caller }));
+                let mut next = becomes(Caller { loaded: self.database, ..caller });
+                next.loads = (self.loads + u8::from(rules.counts_loads)).min(3);
+                after.push(next);
             }
             if !caller.holds && fill.renewal().is_some() {
                 let mut fill = fill.clone();
