@@ -20,13 +20,18 @@ clippy_of_library() {
     clippy -p oneflight --lib --no-default-features --features critical-section
 }
 
+clippy_of_cache() {
+    clippy -p oneflight-cache --all-targets
+    clippy -p oneflight-cache --all-targets --features metrics,test-util,tracing
+}
+
 # The code that only loom sees, which the ordinary build skips.
 clippy_of_models() {
     RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" CARGO_TARGET_DIR=$target/loom clippy -p oneflight-loom-tests --all-targets
 }
 
 docs() {
-    RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings" cargo doc --quiet --no-deps -p oneflight "$@"
+    RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings" cargo doc --quiet --no-deps "$@"
 }
 
 package() {
@@ -36,7 +41,7 @@ package() {
     if [[ -z ${CI:-} ]]; then
         options+=(--allow-dirty)
     fi
-    cargo package --quiet -p oneflight "${options[@]}"
+    cargo package --quiet -p oneflight -p oneflight-cache "${options[@]}"
 }
 
 # none WHAT PATTERN [PATHSPEC..]: no line matches, in any file that is committed or could be.
@@ -82,7 +87,8 @@ step "the lock file is up to date" lock_file
 step "format" cargo fmt --all --check
 step "clippy, workspace" clippy --workspace --all-targets
 step "clippy, library by feature" clippy_of_library
+step "clippy, cache by feature" clippy_of_cache
 step "clippy, models" clippy_of_models
-step "docs" docs
-step "docs, deadlock-detection" docs --features deadlock-detection
+step "docs" docs -p oneflight -p oneflight-cache
+step "docs, features" docs -p oneflight -p oneflight-cache --features oneflight/deadlock-detection,oneflight-cache/metrics,oneflight-cache/test-util,oneflight-cache/tracing
 step "package" package

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Does the library build, without a warning, with every combination of its features that has a lock? And are a build
+# Do the packages build, without a warning, with every combination of their features that has a lock? And are a build
 # without one, and `--cfg loom` without the feature `loom`, refused with a message that says so?
 #
 #     bash ci/features.sh
@@ -9,7 +9,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 need_cargo
 need_component clippy clippy
 
-mapfile -t features < <(sed -n '/^\[features\]/,/^\[/ s/^\([a-z0-9_-]*\) *= *\[.*/\1/p' Cargo.toml | grep -vx default)
+# features_of MANIFEST: their names, one a line.
+features_of() { sed -n '/^\[features\]/,/^\[/ s/^\([a-z0-9_-]*\) *= *\[.*/\1/p' "$1" | grep -vx default; }
+
+mapfile -t features < <(features_of Cargo.toml)
 ((${#features[@]} > 0)) || die "found no features in Cargo.toml"
 
 # The combination whose features are the bits of $1, as cargo wants it.
@@ -24,7 +27,7 @@ combination() {
     printf '%s' "${names[*]}"
 }
 
-builds() { cargo clippy --quiet -p oneflight --lib --no-default-features --features "$1" -- -D warnings; }
+builds() { cargo clippy --quiet -p "$1" --lib --no-default-features --features "$2" -- -D warnings; }
 
 # `std` or `critical-section`, by itself or through another feature.
 has_lock() {
@@ -59,9 +62,16 @@ refuses_bare_loom() {
 for ((bits = 0; bits < 1 << ${#features[@]}; bits++)); do
     chosen=$(combination "$bits")
     if has_lock "$chosen"; then
-        step "features: ${chosen:-none}" builds "$chosen"
+        step "features: ${chosen:-none}" builds oneflight "$chosen"
     else
         step "features: ${chosen:-none}, refused" refuses_no_lock "$chosen"
     fi
 done
 step "a bare --cfg loom is refused" refuses_bare_loom
+
+mapfile -t features < <(features_of cache/Cargo.toml)
+((${#features[@]} > 0)) || die "found no features in cache/Cargo.toml"
+for ((bits = 0; bits < 1 << ${#features[@]}; bits++)); do
+    chosen=$(combination "$bits")
+    step "features of the cache: ${chosen:-none}" builds oneflight-cache "$chosen"
+done

@@ -37,8 +37,8 @@ step() {
     fi
 }
 
-# The value of `rust-version` in the workspace's manifest.
-msrv() { sed -n 's/^rust-version *= *"\(.*\)"/\1/p' Cargo.toml | head -n 1; }
+# The oldest Rust for the library, or for the package whose manifest is $1.
+msrv() { sed -n 's/^rust-version *= *"\(.*\)"/\1/p' "${1:-Cargo.toml}" | head -n 1; }
 
 # Ends the script unless there is a cargo that can build this workspace.
 need_cargo() {
@@ -46,12 +46,13 @@ need_cargo() {
         PATH=${CARGO_HOME:-${HOME:-}/.cargo}/bin:$PATH
     fi
     if ! command -v cargo >/dev/null; then
-        die "no cargo. Install Rust $(msrv) or newer: with rustup (https://rustup.rs), or from your distribution if its packages are that new."
+        die "no cargo. Install Rust $(msrv cache/Cargo.toml) or newer: with rustup (https://rustup.rs), or from your distribution if its packages are that new."
     fi
     local have
     have=$(rustc --version | cut -d ' ' -f 2)
-    if [[ $(printf '%s\n' "$(msrv)" "$have" | sort -V | head -n 1) != "$(msrv)" ]]; then
-        die "rustc $have is too old: this workspace needs Rust $(msrv) or newer, for example by 'rustup update stable'."
+    # The cache asks for a newer one than the library.
+    if [[ $(printf '%s\n' "$(msrv cache/Cargo.toml)" "$have" | sort -V | head -n 1) != "$(msrv cache/Cargo.toml)" ]]; then
+        die "rustc $have is too old: this workspace needs Rust $(msrv cache/Cargo.toml) or newer, for example by 'rustup update stable'."
     fi
 }
 

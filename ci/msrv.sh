@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
-# Does the library build with the oldest compiler that it promises to support (`rust-version` in Cargo.toml)?
+# Do the packages build with the oldest compilers that they promise to support (`rust-version` in their manifests)?
 #
 #     bash ci/msrv.sh
 
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-version=$(msrv)
-command -v rustup >/dev/null || die "needs rustup (https://rustup.rs), to choose Rust $version"
-cargo "+$version" --version >/dev/null 2>&1 || die "no Rust $version. Install it: rustup toolchain install $version --profile minimal"
+command -v rustup >/dev/null || die "needs rustup (https://rustup.rs), to choose an old Rust"
 
-build() { CARGO_TARGET_DIR=$target/msrv cargo "+$version" build --locked -p oneflight --lib "$@"; }
+# build MANIFEST OPTIONS..: the package of that manifest, with its own oldest compiler.
+build() {
+    local version
+    version=$(msrv "$1")
+    cargo "+$version" --version >/dev/null 2>&1 ||
+        die "no Rust $version. Install it: rustup toolchain install $version --profile minimal"
+    CARGO_TARGET_DIR=$target/msrv cargo "+$version" build --locked --manifest-path "$1" --lib "${@:2}"
+}
 
-step "Rust $version, default features" build
-step "Rust $version, deadlock-detection" build --features deadlock-detection
-step "Rust $version, critical-section" build --no-default-features --features critical-section
+step "the library, default features" build Cargo.toml
+step "the library, deadlock-detection" build Cargo.toml --features deadlock-detection
+step "the library, critical-section" build Cargo.toml --no-default-features --features critical-section
+step "the cache, all features" build cache/Cargo.toml --features metrics,test-util,tracing

@@ -31,8 +31,9 @@ run() {
 
 run check "tidy" bash ci/check.sh
 # Without the models: there is nothing of them in an ordinary build.
-run tests "tests" cargo test --no-fail-fast --workspace --exclude oneflight-loom-tests
+run tests "tests" cargo test --no-fail-fast --workspace --exclude oneflight-loom-tests --exclude oneflight-cache
 run tests-deadlock-detection "tests, deadlock-detection" cargo test --no-fail-fast -p oneflight --features deadlock-detection
+run tests-cache "tests, cache with all features" cargo test --no-fail-fast -p oneflight-cache --features metrics,test-util,tracing
 run features "features" bash ci/features.sh
 run no_std "no_std" bash ci/no_std.sh
 run tests-loom "loom" bash ci/loom.sh

@@ -103,7 +103,7 @@ impl Loads {
     }
 
     fn index(hash: KeyHash) -> usize {
-        (hash.0 >> 32) as usize % SHARDS
+        (hash.0 >> 32) as usize & (SHARDS - 1)
     }
 
     /// Waits until nobody else writes to the store for this key, or for one of those that share its lock.
