@@ -132,7 +132,7 @@ where
     {
         let shared = &self.shared;
         let inline =
-            |entry: &Entry<V>, leave, loader| shared.refresh_here(&key.to_owned(), entry.version, leave, loader);
+            |entry: &Entry<V>, leave, loader| shared.refresh_here(&key.to_owned(), entry.version(), leave, loader);
         shared.read(key, Options::default(), loader, &inline)
     }
 
@@ -273,7 +273,7 @@ where
         L: FnOnce() -> Result<V, E> + Send + 'static,
     {
         let refresh = |entry: &Entry<V>, leave, loader| {
-            let (key, seen) = (key.to_owned(), entry.version);
+            let (key, seen) = (key.to_owned(), entry.version());
             if self.helpers.is_none() {
                 return self.refresh_here(&key, seen, leave, loader);
             }
@@ -302,12 +302,8 @@ where
         }
         let now = self.inner.now();
         let found = match BlockingStore::<Q, V>::get(&self.inner.store.0, key, now) {
-            Ok(Some(entry)) if now < entry.calm_until => return Ok(self.inner.fetched(entry, Source::Hit, now)),
-            Ok(found) => found,
-            Err(error) => {
-                let _: Error<E> = self.inner.store_failed(error);
-                None
-            }
+            Ok(Some(entry)) if entry.is_calm(now) => return Ok(self.inner.fetched(entry, Source::Hit, now)),
+            found => self.inner.found(found),
         };
         self.read_on(key, options, now, found, loader, refresh)
     }
@@ -352,7 +348,7 @@ where
             }
             (_, entry) => entry,
         };
-        let why = Why::Missing { found: entry.as_ref().map(|entry| entry.version) };
+        let why = Why::Missing { found: entry.as_ref().map(|entry| entry.version()) };
         match (self.load(key, why, options.timeout, loader), entry) {
             (Err(error), Some(entry)) if verdict == Verdict::IfError && !matches!(error, Error::Reentrant) => {
                 Ok(inner.fetched(entry, Source::Stale, now))
@@ -430,7 +426,7 @@ where
     }
 
     /// Refreshes what a read has found, in this thread. `None` if it came to nothing.
-    fn refresh_here<L>(&self, key: &K, seen: u64, leave: Leave, loader: L) -> Option<Landed<V>>
+    fn refresh_here<L>(&self, key: &K, seen: u32, leave: Leave, loader: L) -> Option<Landed<V>>
     where
         L: FnOnce() -> Result<V, E>,
     {

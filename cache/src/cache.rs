@@ -18,6 +18,7 @@ use std::fmt;
 use std::future::Future;
 use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -126,7 +127,13 @@ where
         L: FnOnce() -> F,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
-        self.shared.get_or_load(key, Options::default(), loader).await
+        let shared = &self.shared;
+        let now = shared.inner.now();
+        let found = match Store::<Q, V>::get(&shared.inner.store, key, now).await {
+            Ok(Some(entry)) if entry.is_calm(now) => return Ok(shared.inner.fetched(entry, Source::Hit, now)),
+            found => shared.inner.found(found),
+        };
+        shared.read(key, Options::default(), now, found, loader).await
     }
 
     /// The value of `key` if there is one that may be served. Starts nothing, and waits for no load.
@@ -343,14 +350,28 @@ where
             return self.bypass(options, loader).await;
         }
         let now = self.inner.now();
-        match self.inner.look(key, now).await {
-            Some(entry) if now < entry.calm_until => Ok(self.inner.fetched(entry, Source::Hit, now)),
-            found => self.read(key, options, now, found, loader).await,
-        }
+        let found = self.inner.look(key, now).await;
+        self.read(key, options, now, found, loader).await
     }
 
-    /// A read that is not simply a hit.
-    async fn read<Q, L, F>(
+    /// What is done with what was found. In a box, so that the future of a hit is small.
+    fn read<'a, Q, L, F>(
+        self: &'a Arc<Self>,
+        key: &'a Q,
+        options: Options,
+        now: Time,
+        found: Option<Entry<V>>,
+        loader: L,
+    ) -> Pin<Box<impl Future<Output = Result<Fetched<V>, Error<E>>> + use<'a, K, V, E, S, Q, L, F>>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        L: FnOnce() -> F,
+        F: Future<Output = Result<V, E>> + Send + 'static,
+    {
+        Box::pin(self.read_on(key, options, now, found, loader))
+    }
+
+    async fn read_on<Q, L, F>(
         self: &Arc<Self>,
         key: &Q,
         options: Options,
@@ -380,7 +401,7 @@ where
             }
             (_, entry) => entry,
         };
-        let why = Why::Missing { found: entry.as_ref().map(|entry| entry.version) };
+        let why = Why::Missing { found: entry.as_ref().map(|entry| entry.version()) };
         let mut loader = Some(loader);
         let load = self.load(key, why, &mut loader);
         let loaded = match options.timeout {
@@ -473,8 +494,8 @@ where
         Q: ToOwned<Owned = K> + ?Sized,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
-        let source = if now < entry.fresh_until { Source::Early } else { Source::Stale };
-        let refresh = Arc::clone(self).fly_refresh(key.to_owned(), entry.version, leave, loader);
+        let source = if now < entry.fresh_until() { Source::Early } else { Source::Stale };
+        let refresh = Arc::clone(self).fly_refresh(key.to_owned(), entry.version(), leave, loader);
         match &self.spawner {
             Some(spawner) => {
                 // Whatever the spawner does with it: if it is dropped, others may refresh.
@@ -491,7 +512,7 @@ where
         }
     }
 
-    async fn fly_refresh<F>(self: Arc<Self>, key: K, seen: u64, leave: Leave, loader: F) -> Flown<V, E>
+    async fn fly_refresh<F>(self: Arc<Self>, key: K, seen: u32, leave: Leave, loader: F) -> Flown<V, E>
     where
         F: Future<Output = Result<V, E>> + Send + 'static,
     {

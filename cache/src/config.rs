@@ -70,16 +70,12 @@ impl<V> Config<V> {
     fn entry_with(&self, value: V, loaded_at: Time, now: Time, cost: Duration, ttl: Duration) -> Entry<V> {
         let fresh_until = now.after(ttl);
         let stale_until = fresh_until.after(self.stale_while_revalidate.max(self.stale_if_error));
-        let mut entry = Entry::new(value, fastrand::u64(..), loaded_at, fresh_until, stale_until, cost);
-        entry.calm_until = self.calm_until(&entry, now);
+        let mut entry = Entry::new(value, fastrand::u32(..), loaded_at, fresh_until, stale_until, cost);
+        entry.set_early(match self.early_refresh {
+            Policy::Never => Duration::ZERO,
+            policy => policy.cutoff(entry.freshness(now)),
+        });
         entry
-    }
-
-    fn calm_until(&self, entry: &Entry<V>, now: Time) -> Time {
-        match self.early_refresh {
-            Policy::Never => entry.fresh_until,
-            policy => entry.fresh_until.before(policy.cutoff(entry.freshness(now))).max(entry.loaded_at),
-        }
     }
 
     /// `None`: not to be stored. Less than a millisecond is a millisecond, as for stores that count in those.
@@ -98,13 +94,13 @@ impl<V> Config<V> {
     }
 
     pub(crate) fn judge(&self, entry: &Entry<V>, now: Time) -> Verdict {
-        if now < entry.calm_until {
+        if entry.is_calm(now) {
             Verdict::Calm
-        } else if now < entry.fresh_until {
+        } else if now < entry.fresh_until() {
             Verdict::Fresh
-        } else if now < entry.fresh_until.after(self.stale_while_revalidate) {
+        } else if now < entry.fresh_until().after(self.stale_while_revalidate) {
             Verdict::Stale
-        } else if now < entry.fresh_until.after(self.stale_if_error) {
+        } else if now < entry.fresh_until().after(self.stale_if_error) {
             Verdict::IfError
         } else {
             Verdict::Gone

@@ -9,43 +9,104 @@ use std::time::Duration;
 ///
 /// All times are those of the cache's [`Clock`](crate::Clock). A store outside this process keeps durations instead, and adds
 /// them to the time that it is given when it reads.
+// In this order each part is copied in the pieces in which it was written, which processors are good at.
+#[repr(C)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<V> {
-    /// The value.
-    pub value: V,
-    /// A number that tells it from the other values that the key has had: random, and stored with it.
-    pub version: u64,
-    /// When its load began.
-    pub loaded_at: Time,
-    /// Until when it is served without a second thought.
-    pub fresh_until: Time,
-    /// Until when it is of any use: while it is being refreshed, or if it cannot be. The store may drop it then, and never
-    /// returns it after that.
-    pub stale_until: Time,
-    /// How long its load took, to the nanosecond.
-    pub(crate) cost: u64,
-    /// Until when no read refreshes it, whatever its random number.
-    pub(crate) calm_until: Time,
+    pub(crate) life: Life,
+    pub(crate) value: V,
+}
+
+/// All but the value. Small, as hits read it, and copied in one go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Life {
+    loaded_at: Time,
+    fresh_until: Time,
+    /// How long before `fresh_until` reads begin to refresh it, in milliseconds, rather too long than too short; all the
+    /// time if that is too long to be written down.
+    early: u32,
+    /// How long after that it is of any use, in milliseconds, rather too long too: what is served is settled by the settings.
+    stale: u32,
+    /// How long its load took, in microseconds; an hour if it was longer.
+    cost: u32,
+    version: u32,
+}
+
+/// In milliseconds, rounded up.
+fn millis(duration: Duration) -> u32 {
+    u32::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }
 
 impl<V> Entry<V> {
-    /// An entry as a store finds it. `cost` is how long the load took.
+    /// An entry as a store finds it.
+    ///
+    /// - `version` tells it from the other values that the key has had: a random number that is stored with it;
+    /// - `loaded_at` is when its load began;
+    /// - until `fresh_until` it is served without a second thought;
+    /// - until `stale_until` it is of some use: while it is being refreshed, or if it cannot be;
+    /// - `cost` is how long the load took.
     #[must_use]
-    pub fn new(value: V, version: u64, loaded_at: Time, fresh_until: Time, stale_until: Time, cost: Duration) -> Self {
-        let cost = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX);
-        Self { value, version, loaded_at, fresh_until, stale_until, cost, calm_until: loaded_at }
+    pub fn new(value: V, version: u32, loaded_at: Time, fresh_until: Time, stale_until: Time, cost: Duration) -> Self {
+        let cost = u32::try_from(cost.as_micros()).unwrap_or(u32::MAX);
+        let stale = millis(stale_until.since(fresh_until));
+        Self { value, life: Life { loaded_at, fresh_until, early: u32::MAX, stale, cost, version } }
     }
 
-    /// How long its load took.
+    /// The value.
+    pub fn value(&self) -> &V {
+        &self.value
+    }
+
+    /// A number that tells it from the other values that the key has had.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.life.version
+    }
+
+    /// When its load began.
+    #[must_use]
+    #[inline]
+    pub fn loaded_at(&self) -> Time {
+        self.life.loaded_at
+    }
+
+    /// Until when it is served without a second thought.
+    #[must_use]
+    #[inline]
+    pub fn fresh_until(&self) -> Time {
+        self.life.fresh_until
+    }
+
+    /// Until when it is of any use. The store may drop it then, and never returns it after that.
+    #[must_use]
+    #[inline]
+    pub fn stale_until(&self) -> Time {
+        let Life { fresh_until, stale, .. } = self.life;
+        if stale == u32::MAX { Time::NEVER } else { fresh_until.after_millis(stale) }
+    }
+
+    /// How long its load took, to the microsecond.
     #[must_use]
     pub fn cost(&self) -> Duration {
-        Duration::from_nanos(self.cost)
+        Duration::from_micros(self.life.cost.into())
     }
 
     /// What the policies of early refresh want to know.
     #[must_use]
     pub fn freshness(&self, now: Time) -> Freshness {
-        Freshness { age: now.since(self.loaded_at), left: self.fresh_until.since(now), cost: self.cost() }
+        Freshness { age: now.since(self.loaded_at()), left: self.fresh_until().since(now), cost: self.cost() }
+    }
+
+    /// Whether it is fresh, and no read refreshes it, whatever its random number.
+    #[inline]
+    pub(crate) fn is_calm(&self, now: Time) -> bool {
+        let Life { fresh_until, early, .. } = self.life;
+        early != u32::MAX && now < fresh_until.before_millis(early)
+    }
+
+    /// From so long before the end reads refresh it.
+    pub(crate) fn set_early(&mut self, window: Duration) {
+        self.life.early = millis(window);
     }
 }
 
@@ -88,5 +149,47 @@ impl<V> Deref for Fetched<V> {
 
     fn deref(&self) -> &V {
         &self.value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn entry(ttl: Duration, stale: Duration) -> Entry<u8> {
+        let loaded_at = Time::from_start(HOUR);
+        let fresh_until = loaded_at.after(ttl);
+        Entry::new(7, 9, loaded_at, fresh_until, fresh_until.after(stale), Duration::from_millis(3))
+    }
+
+    #[test]
+    fn it_keeps_what_it_was_given() {
+        let entry = entry(HOUR, HOUR * 2);
+        assert_eq!((*entry.value(), entry.version(), entry.loaded_at()), (7, 9, Time::from_start(HOUR)));
+        assert_eq!(entry.fresh_until(), Time::from_start(HOUR * 2));
+        assert_eq!(entry.stale_until(), Time::from_start(HOUR * 4));
+        assert_eq!(entry.cost(), Duration::from_millis(3));
+    }
+
+    #[test]
+    fn what_is_rounded_is_rounded_to_the_safe_side() {
+        let mut entry = entry(HOUR, Duration::from_nanos(1));
+        assert!(entry.stale_until() >= entry.fresh_until().after(Duration::from_nanos(1)));
+        entry.set_early(Duration::from_nanos(1));
+        assert!(!entry.is_calm(Time::from_start(HOUR * 2 - Duration::from_nanos(1))));
+        assert!(entry.is_calm(Time::from_start(HOUR * 2 - Duration::from_millis(2))));
+    }
+
+    #[test]
+    fn what_does_not_end_does_not_end() {
+        let mut entry = entry(Duration::MAX, Duration::MAX);
+        assert_eq!((entry.fresh_until(), entry.stale_until()), (Time::NEVER, Time::NEVER));
+        assert!(!entry.is_calm(Time::from_start(HOUR)), "its window is not known yet");
+        entry.set_early(Duration::ZERO);
+        assert!(entry.is_calm(Time::from_start(HOUR)));
+        entry.set_early(Duration::MAX);
+        assert!(!entry.is_calm(Time::from_start(HOUR)));
     }
 }

@@ -45,9 +45,9 @@ pub(crate) struct Landed<V> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
     /// There is none, or one that is too old, of this version.
-    Missing { found: Option<u64> },
+    Missing { found: Option<u32> },
     /// There is one, of this version, which goes on to be served meanwhile.
-    Refresh { seen: u64 },
+    Refresh { seen: u32 },
     /// Somebody asked for it, whatever there is.
     Asked,
 }
@@ -89,7 +89,8 @@ impl<V, S> Inner<V, S> {
             Source::Stale => Count::Stale,
             _ => Count::Hits,
         });
-        Fetched { value: entry.value, source, age: now.since(entry.loaded_at) }
+        let age = now.since(entry.loaded_at());
+        Fetched { value: entry.value, source, age }
     }
 
     /// Whether this read is to refresh a value that is fresh or may be served stale. The caller that gets leave has to do so.
@@ -135,13 +136,18 @@ impl<V, S> Inner<V, S> {
     where
         S: Store<Q, V>,
     {
-        match self.store.get(key, now).await {
-            Ok(entry) => entry,
-            Err(error) => {
-                let _: Error<()> = self.store_failed(error);
-                None
-            }
-        }
+        self.found(self.store.get(key, now).await)
+    }
+
+    /// What was found. A store that fails has nothing.
+    pub(crate) fn found(
+        &self,
+        found: Result<Option<Entry<V>>, impl std::error::Error + Send + Sync + 'static>,
+    ) -> Option<Entry<V>> {
+        found.unwrap_or_else(|error| {
+            let _: Error<()> = self.store_failed(error);
+            None
+        })
     }
 
     /// Loads a value by `loader`, unless there is one by now, and stores it, unless the key is written meanwhile. `None` from
@@ -219,14 +225,14 @@ impl<V, S> Inner<V, S> {
     }
 
     /// In this process a flight is its own lease: what is left to do is to look at what is there.
-    fn acquired(&self, entry: Option<&Entry<V>>, seen: Option<u64>, why: Why, now: Time) -> Event {
+    fn acquired(&self, entry: Option<&Entry<V>>, seen: Option<u32>, why: Why, now: Time) -> Event {
         match entry {
             _ if why == Why::Asked => Event::Acquired { epoch: 0 },
-            Some(entry) if seen == Some(entry.version) => Event::Acquired { epoch: 0 },
-            Some(entry) if now < entry.fresh_until => Event::Filled,
+            Some(entry) if seen == Some(entry.version()) => Event::Acquired { epoch: 0 },
+            Some(entry) if now < entry.fresh_until() => Event::Filled,
             // Gone, or as old as what was seen.
             _ if matches!(why, Why::Refresh { .. }) => Event::Miss { unreadable: None },
-            Some(entry) if seen.is_none() => Event::Miss { unreadable: Some(entry.version) },
+            Some(entry) if seen.is_none() => Event::Miss { unreadable: Some(entry.version()) },
             _ if seen.is_some() && entry.is_none() => Event::Miss { unreadable: None },
             _ => Event::Acquired { epoch: 0 },
         }
@@ -279,7 +285,7 @@ impl<V, S> Inner<V, S> {
         }
         let now = self.now();
         if let Ok(Some(other)) = self.store.get(key, now).await
-            && other.loaded_at > begun
+            && other.loaded_at() > begun
         {
             drop(writing);
             return Event::Superseded;
@@ -324,7 +330,7 @@ impl<V, S> Inner<V, S> {
                 if outcome == Outcome::Ducked {
                     self.counters.add(Count::Ducked);
                 }
-                found.map(|Entry { value, loaded_at, .. }| Ok(Landed { value, loaded_at, was_there: true }))
+                found.map(|entry| Ok(Landed { loaded_at: entry.loaded_at(), value: entry.value, was_there: true }))
             }
         }
     }

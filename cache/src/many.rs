@@ -33,8 +33,8 @@ struct Wanted<'q, Q: ?Sized, V> {
 impl<Q: ?Sized, V> Wanted<'_, Q, V> {
     fn why(&self) -> Why {
         match (&self.leave, &self.entry) {
-            (Some(_), Some(entry)) => Why::Refresh { seen: entry.version },
-            (_, entry) => Why::Missing { found: entry.as_ref().map(|entry| entry.version) },
+            (Some(_), Some(entry)) => Why::Refresh { seen: entry.version() },
+            (_, entry) => Why::Missing { found: entry.as_ref().map(|entry| entry.version()) },
         }
     }
 }
@@ -90,7 +90,7 @@ impl<V, S> Inner<V, S> {
     fn take_in<Q: ?Sized, E>(&self, batch: &mut Batch<'_, Q, V>, flown: Vec<Flown<V, E>>) -> Result<(), Error<E>> {
         let now = self.now();
         for (wanted, flown) in std::mem::take(&mut batch.wanted).into_iter().zip(flown) {
-            let was_fresh = wanted.entry.as_ref().is_some_and(|entry| batch.now < entry.fresh_until);
+            let was_fresh = wanted.entry.as_ref().is_some_and(|entry| batch.now < entry.fresh_until());
             let place = wanted.place;
             batch.values[place] = match (flown, wanted) {
                 (Some(Ok(Landed { value, loaded_at, was_there })), wanted) => {
@@ -146,11 +146,11 @@ impl<V, S> Inner<V, S> {
         let now = self.now();
         for (index, (key, why)) in keys.iter().enumerate() {
             let entry = self.look(key, now).await;
-            let is_new = |entry: &Entry<V>| !matches!(why, Why::Refresh { seen } if *seen == entry.version);
+            let is_new = |entry: &Entry<V>| !matches!(why, Why::Refresh { seen } if *seen == entry.version());
             match (entry, why) {
-                (Some(entry), _) if now < entry.fresh_until && is_new(&entry) => {
-                    let Entry { value, loaded_at, .. } = entry;
-                    flown.push(Some(Ok(Landed { value, loaded_at, was_there: true })));
+                (Some(entry), _) if now < entry.fresh_until() && is_new(&entry) => {
+                    let loaded_at = entry.loaded_at();
+                    flown.push(Some(Ok(Landed { value: entry.value, loaded_at, was_there: true })));
                 }
                 // What is to be refreshed is gone.
                 (None, Why::Refresh { .. }) => flown.push(None),

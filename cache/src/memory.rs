@@ -5,7 +5,7 @@ use crate::store::{BlockingStore, Store};
 use crate::time::Time;
 use hashbrown::Equivalent;
 use quick_cache::sync::Cache;
-use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
+use quick_cache::{DefaultHashBuilder, Lifecycle, OptionsBuilder, Weighter};
 use std::convert::Infallible;
 use std::fmt;
 use std::future::{Future, ready};
@@ -55,10 +55,10 @@ impl<K, V> Weighter<K, Entry<V>> for Weigher<K, V> {
 #[derive(Clone, Copy, Debug)]
 struct HandsOut;
 
-impl<K, V> Lifecycle<K, V> for HandsOut {
+impl<K, V> Lifecycle<K, Entry<V>> for HandsOut {
     type RequestState = Pushed<K, V>;
 
-    fn on_evict(&self, pushed: &mut Pushed<K, V>, key: K, value: V) {
+    fn on_evict(&self, pushed: &mut Pushed<K, V>, key: K, value: Entry<V>) {
         match &mut pushed.first {
             first @ None => *first = Some((key, value)),
             Some(_) => pushed.more.push((key, value)),
@@ -69,8 +69,8 @@ impl<K, V> Lifecycle<K, V> for HandsOut {
 /// Entries that a write has pushed out of a [`Memory`].
 #[derive(Debug)]
 pub struct Pushed<K, V> {
-    first: Option<(K, V)>,
-    more: Vec<(K, V)>,
+    first: Option<(K, Entry<V>)>,
+    more: Vec<(K, Entry<V>)>,
 }
 
 impl<K, V> Default for Pushed<K, V> {
@@ -113,8 +113,16 @@ impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
     }
 
     fn with(capacity: u64, expected_entries: usize, weigher: Weigher<K, V>, hasher: H) -> Self {
-        let entries = Cache::with(expected_entries, capacity, weigher, hasher, HandsOut);
-        Self { entries, evictions: AtomicU64::new(0) }
+        let mut options = OptionsBuilder::new();
+        options.weight_capacity(capacity).estimated_items_capacity(expected_entries);
+        if weigher.0.is_none() {
+            // Four times the usual number, since also readers of different keys of a part hold each other up. Not with weights: an
+            // entry must fit into its part.
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            options.shards(16 * cores);
+        }
+        let options = options.build().expect("both capacities are set");
+        Self { entries: Cache::with_options(options, weigher, hasher, HandsOut), evictions: AtomicU64::new(0) }
     }
 
     /// How many entries there are, those included that have expired and were not asked for since.
@@ -140,21 +148,26 @@ impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let entry = self.entries.get(key)?;
-        if entry.stale_until > now { Some(entry) } else { self.expire(key, now) }
+        let mut found = self.entries.get(key);
+        if let Some(entry) = &found
+            && entry.stale_until() <= now
+        {
+            found = None;
+            self.expire(key, now);
+        }
+        found
     }
 
     #[cold]
-    fn expire<Q>(&self, key: &Q, now: Time) -> Option<Entry<V>>
+    fn expire<Q>(&self, key: &Q, now: Time)
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         // Another may have put a newer one meanwhile.
-        self.entries.remove_if(key, |entry| entry.stale_until <= now);
-        None
+        self.entries.remove_if(key, |entry| entry.stale_until() <= now);
     }
 
-    fn keep(&self, key: K, entry: Entry<V>) -> Pushed<K, Entry<V>>
+    fn keep(&self, key: K, entry: Entry<V>) -> Pushed<K, V>
     where
         K: Clone,
     {
@@ -168,14 +181,14 @@ impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
         pushed
     }
 
-    fn take<Q>(&self, key: &Q) -> Pushed<K, Entry<V>>
+    fn take<Q>(&self, key: &Q) -> Pushed<K, V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         Pushed { first: self.entries.remove(key), more: Vec::new() }
     }
 
-    fn take_all(&self) -> Pushed<K, Entry<V>> {
+    fn take_all(&self) -> Pushed<K, V> {
         Pushed { first: None, more: self.entries.drain().collect() }
     }
 }
@@ -188,7 +201,7 @@ where
     H: BuildHasher + Clone + Send + Sync + 'static,
 {
     type Error = Infallible;
-    type Displaced = Pushed<K, Entry<V>>;
+    type Displaced = Pushed<K, V>;
 
     #[inline]
     fn get(&self, key: &Q, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, Infallible>> + Send {
@@ -225,7 +238,7 @@ where
     H: BuildHasher + Clone + Send + Sync + 'static,
 {
     type Error = Infallible;
-    type Displaced = Pushed<K, Entry<V>>;
+    type Displaced = Pushed<K, V>;
 
     #[inline]
     fn get(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, Infallible> {

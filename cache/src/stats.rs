@@ -1,6 +1,7 @@
 //! What a cache has done so far.
 
 use crossbeam_utils::CachePadded;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -162,11 +163,17 @@ impl Counters {
 /// This thread's stripe. Threads get them by turns.
 #[inline]
 fn stripe() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
     std::thread_local! {
-        static STRIPE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES;
+        static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
     }
-    STRIPE.try_with(|&stripe| stripe).unwrap_or(0)
+    let stripe = STRIPE.get();
+    if stripe < STRIPES {
+        return stripe;
+    }
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    let stripe = THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES;
+    STRIPE.set(stripe);
+    stripe
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use std::future::{Future, ready};
 ///     type Displaced = ();
 ///
 ///     async fn get(&self, key: &str, now: Time) -> Result<Option<Entry<u32>>, Infallible> {
-///         Ok(self.0.lock().unwrap().get(key).filter(|entry| entry.stale_until > now).cloned())
+///         Ok(self.0.lock().unwrap().get(key).filter(|entry| entry.stale_until() > now).cloned())
 ///     }
 ///     async fn put(&self, key: &str, entry: Entry<u32>, _now: Time) -> Result<(), Infallible> {
 ///         self.0.lock().unwrap().insert(key.to_owned(), entry);

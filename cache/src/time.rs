@@ -40,6 +40,7 @@ impl Time {
 
     /// How much later this is than `earlier`: zero if it is not, [`Duration::MAX`] if this is [`NEVER`](Self::NEVER).
     #[must_use]
+    #[inline]
     pub fn since(self, earlier: Self) -> Duration {
         match self {
             Self::NEVER => Duration::MAX,
@@ -47,11 +48,17 @@ impl Time {
         }
     }
 
-    /// The moment so much earlier, but not before [`START`](Self::START); [`NEVER`](Self::NEVER) stays.
-    pub(crate) fn before(self, duration: Duration) -> Self {
+    #[inline]
+    pub(crate) fn after_millis(self, millis: u32) -> Self {
+        Self(self.0.saturating_add(u64::from(millis) * 1_000_000))
+    }
+
+    /// So much earlier, but not before [`START`](Self::START); [`NEVER`](Self::NEVER) stays.
+    #[inline]
+    pub(crate) fn before_millis(self, millis: u32) -> Self {
         match self {
             Self::NEVER => Self::NEVER,
-            Self(time) => Self(time.saturating_sub(Self::from_start(duration).0)),
+            Self(time) => Self(time.saturating_sub(u64::from(millis) * 1_000_000)),
         }
     }
 }

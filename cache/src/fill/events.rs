@@ -15,7 +15,7 @@ pub type Epoch = u128;
 
 /// Which value it is: a random number that is stored with it. For one that cannot be read, any number that tells its bytes
 /// from others.
-pub type Version = u64;
+pub type Version = u32;
 
 /// What the driver must do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
