@@ -263,7 +263,7 @@ impl<K, V> Default for AsyncGroup<K, V> {
 impl<K, V, S> fmt::Debug for AsyncGroup<K, V, S> {
     /// Never blocks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AsyncGroup").field("in_flight", &self.in_flight()).finish_non_exhaustive()
+        f.debug_struct("AsyncGroup").field("in_flight", &self.group.table.len_at_a_glance()).finish_non_exhaustive()
     }
 }
 

@@ -173,6 +173,11 @@ impl<K, T, S> Table<K, T, S> {
         self.shards.iter().map(flights).sum()
     }
 
+    /// The same without a lock, also by whoever holds one. Flights that are ending may be among them.
+    pub(crate) fn len_at_a_glance(&self) -> usize {
+        self.shards.iter().map(|shard| shard.occupied.load(Ordering::Relaxed)).sum()
+    }
+
     /// Joins the flight of `key` by way of `join`, or begins one that is led by `leader`.
     ///
     /// `make_key` runs outside the lock, only if this caller seems to lead.

@@ -173,7 +173,6 @@ fn a_group_can_be_shown_where_its_lock_is_held() {
             move || {
                 let group = group.upgrade().expect("it is being called");
                 let _ = shown.set(format!("{group:?}"));
-                assert_eq!(group.in_flight(), 1, "which takes no lock either");
             }
         };
         assert!(key.0.set(Box::new(show)).is_ok());
