@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use oneflight_cache::BoxError;
 use rusqlite::{Connection, OpenFlags, Result};
 use tempfile::TempDir;
 
@@ -26,13 +27,6 @@ const PRODUCT_PAGE: &str = "
     ORDER BY product.id <> this.id, abs(product.price_cents - this.price_cents), product.id
     LIMIT 7";
 
-/// A rendered product page.
-#[derive(Debug)]
-pub(crate) struct Page {
-    /// What the visitor gets.
-    pub(crate) html: String,
-}
-
 /// A catalogue on disk, with a connection for each thread.
 pub(crate) struct Database {
     // Every thread may hold one at the same time, so nobody ever waits for a connection and SQLite runs as many queries
@@ -45,7 +39,7 @@ pub(crate) struct Database {
 
 impl Database {
     /// Writes the catalogue and opens `connections` connections to it.
-    pub(crate) fn create(seed: u64, connections: usize) -> core::result::Result<Self, Box<dyn core::error::Error>> {
+    pub(crate) fn create(seed: u64, connections: usize) -> core::result::Result<Self, BoxError> {
         let directory = TempDir::with_prefix("stampede-").map_err(|error| {
             io::Error::new(error.kind(), format!("cannot make a temporary directory for the database: {error}"))
         })?;
@@ -62,7 +56,7 @@ impl Database {
     }
 
     /// Queries what the page of a product shows, and renders it: some ten milliseconds of work.
-    pub(crate) fn product_page(&self, product: u32) -> Result<Page> {
+    pub(crate) fn product_page(&self, product: u32) -> Result<String> {
         let connection = match self.take() {
             Some(connection) => connection,
             None => self.open()?,
@@ -91,7 +85,7 @@ impl Database {
     }
 }
 
-fn render(connection: &Connection, product: u32) -> Result<Page> {
+fn render(connection: &Connection, product: u32) -> Result<String> {
     let mut select = connection.prepare_cached(PRODUCT_PAGE)?;
     let mut rows = select.query([product])?;
     let mut html = String::new();
@@ -115,7 +109,7 @@ fn render(connection: &Connection, product: u32) -> Result<Page> {
     if html.is_empty() {
         return Err(rusqlite::Error::QueryReturnedNoRows);
     }
-    Ok(Page { html })
+    Ok(html)
 }
 
 #[cfg(test)]
@@ -130,8 +124,8 @@ mod tests {
         let connection = database.take().expect("the connection is back");
         let name: String = connection.query_row(select, [], |row| row.get(0)).expect("runs");
         database.give_back(connection);
-        assert!(page.html.starts_with(&format!("<h1>{name}</h1>")), "{}", page.html);
-        assert_eq!(page.html.matches("EUR").count(), 7, "{}", page.html);
+        assert!(page.starts_with(&format!("<h1>{name}</h1>")), "{page}");
+        assert_eq!(page.matches("EUR").count(), 7, "{page}");
 
         let unknown = database.product_page(catalogue::PRODUCTS + 1);
         assert!(matches!(unknown, Err(rusqlite::Error::QueryReturnedNoRows)));

@@ -1,17 +1,18 @@
-//! What a cache stampede does to a database, and what coalescing does about it.
+//! What a cache stampede does to a database, and what `oneflight-cache` does about it.
 //!
 //! A shop renders product pages from a real SQLite catalogue and caches them for a short time. The same traffic is sent
-//! to it several times, to the same cache each time: once unprotected, then with `oneflight::SyncGroup`, with
-//! `oneflight::AsyncGroup`, or with each (`--api`). The part to read is `ways/`: `ways/none.rs` is what most services do
-//! today, `ways/sync.rs` and `ways/async.rs` are the same with a group in between.
+//! to it four times: once with a cache that has no protection, then with `oneflight-cache` and three strategies. The part to
+//! read is `ways/`: `ways/none.rs` is what most services do today, `ways/threads.rs` and `ways/tasks.rs` are the same with
+//! `oneflight-cache`, and `ways/mod.rs` says what the strategies are.
 //!
 //! | file | job |
 //! |---|---|
-//! | `ways/` | how a request gets its page: one file a way |
-//! | `page_cache.rs` | the cache, an everyday map with a time to live |
-//! | `shop.rs` | what every way has at hand: the cache, the database, and a log of the queries |
+//! | `ways/` | how a request gets its page |
+//! | `page_cache.rs` | the cache without protection, an everyday map with a time to live |
+//! | `shop.rs` | what every way has at hand: how a page is made, and a log of the queries |
 //! | `catalogue.rs`, `database.rs` | the products, and the query that is worth caching |
 //! | `schedule.rs`, `traffic.rs` | when which page is asked for, and the threads that ask |
+//! | `lives.rs` | which life of its page a product is in, so that queries can be counted by expiry |
 //! | `measure.rs` | from what happened to figures; says exactly what each figure means |
 //! | `report.rs`, `chart.rs`, `picture.rs` | the figures as a table, as a terminal chart, as an SVG picture |
 
@@ -20,6 +21,7 @@ extern crate alloc;
 mod catalogue;
 mod chart;
 mod database;
+mod lives;
 mod measure;
 mod options;
 mod page_cache;
@@ -31,23 +33,27 @@ mod traffic;
 mod ways;
 
 use alloc::sync::Arc;
-use core::error::Error;
 use core::time::Duration;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
+
+use oneflight_cache::BoxError;
 
 use database::Database;
 use measure::{Figures, Run};
 use options::Options;
 use schedule::Schedule;
 use shop::Shop;
+use ways::Way;
 
 /// Time for the threads to start before the first request is due.
 const HEAD_START: Duration = Duration::from_millis(100);
 
 /// Popular pages that are in the cache already when the traffic begins; more of them would take long to make.
 const CACHED_AT_START: usize = 100;
+
+const GOLDEN_RATIO: f64 = 1.618_033_988_749_895;
 
 fn main() -> ExitCode {
     let options = Options::from_command_line();
@@ -60,26 +66,22 @@ fn main() -> ExitCode {
     }
 }
 
-fn stampede(options: &Options) -> Result<(), Box<dyn Error>> {
+fn stampede(options: &Options) -> Result<(), BoxError> {
     let database = Arc::new(Database::create(options.seed, options.threads.into())?);
     let schedule = Schedule::new(options.seed, options.rate, options.seconds, options.keys);
 
-    let mut popular = Vec::new();
-    for &product in schedule.ranking.iter().take(CACHED_AT_START) {
-        popular.push((product, Arc::new(database.product_page(product)?)));
-    }
-
     let mut runs = Vec::new();
-    for make_way in ways::chosen(options.api) {
+    for strategy in ways::chosen(options.strategy) {
+        let (name, title) = (strategy.name(), strategy.title());
         // Every way has a cache of its own, in the same state; the database is common to all, and only read.
+        let shop = Arc::new(Shop::new(Arc::clone(&database), options.ttl));
+        let way = ways::make(strategy, options.api, Arc::clone(&shop));
+        warm_up(way.as_ref(), &schedule, options.ttl)?;
+        let progress = report::progress(name, schedule.arrivals.len());
         let start = Instant::now() + HEAD_START;
-        let shop = Arc::new(Shop::new(Arc::clone(&database), options.ttl, start));
-        let way = make_way(Arc::clone(&shop));
-        shop.warm_up(&popular);
-        let progress = report::progress(way.name(), schedule.arrivals.len());
-        let requests = traffic::drive(&schedule, options.threads, start, way.as_ref(), &progress)?;
+        let requests = traffic::drive(&schedule, options.threads, start, name, way.as_ref(), &progress)?;
         progress.finish();
-        runs.push(Run { name: way.name(), title: way.title(), requests, queries: shop.take_queries() });
+        runs.push(Run { name, title, requests, queries: shop.take_queries(start) });
     }
 
     let figures: Vec<Figures> = runs.iter().map(|run| Figures::of(run, &schedule.hot)).collect();
@@ -89,5 +91,19 @@ fn stampede(options: &Options) -> Result<(), Box<dyn Error>> {
     }
     let text = if options.json { report::json(&figures)? } else { report::text(options, &schedule, &runs, &figures) };
     std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// Makes a shop that has been open for a while: the popular pages are cached already, and have anything from nothing to the
+/// whole time to live before them.
+fn warm_up(way: &dyn Way, schedule: &Schedule, ttl: Duration) -> Result<(), BoxError> {
+    // The most popular last, so that making the others takes nothing from its life.
+    let popular = &schedule.ranking[..schedule.ranking.len().min(CACHED_AT_START)];
+    for (index, &product) in popular.iter().enumerate().rev() {
+        // Multiples of the golden ratio, less their whole part, keep any first few of the pages well apart, so that no two
+        // hot ones expire at about the same moment.
+        let life = ((index + 1) as f64 * GOLDEN_RATIO).fract();
+        way.warm_up(product, ttl.mul_f64(life))?;
+    }
     Ok(())
 }

@@ -7,27 +7,30 @@
 //! - **Hot**: the fewest products that together get at least half of the requests (see `schedule.rs`). The tail is left
 //!   out of all figures about expiries, because a page that is seldom asked for cannot have a stampede, and thousands of
 //!   such expiries at one query each would hide those of the hot pages.
-//! - **Expiry**: the end of one generation of a hot page (see `page_cache.rs`), if a request came after it. However many
-//!   requests find that generation expired, it is one expiry.
-//! - **Queries per expiry**: each query belongs to the expiry that its caller saw when it looked into the cache for the
-//!   last time before it queried. So the stragglers of a stampede count for the expiry that started them, also if they
-//!   end long after the first of them has stored a fresh page; and no query counts twice.
+//! - **Expiry**: the end of one life of a hot page (see `lives.rs`), if a query followed it. A life ends when the page has
+//!   expired, or when it is refreshed early, which is what comes in the place of an expiry then. However many requests find
+//!   that page expired, it is one expiry.
+//! - **Queries per expiry**: each query belongs to the life that the page was in when its caller looked into the cache for
+//!   the last time before it queried. So the stragglers of a stampede count for the expiry that started them, also if they
+//!   end long after the first of them has stored a fresh page; and no query counts twice. With early refresh it is the
+//!   refreshes in a life.
 //! - **Cold starts** are not expiries. The popular pages are in the cache when the run begins; the first queries for any
 //!   other, made by callers who found that there never was one, count as queries, in the total, the chart and the most
 //!   queries at once, but in no figure about expiries.
 //! - **Waited at expiry**: requests that found a hot page expired and had to wait for a query, their own or another's.
-//!   One that did not even get to look, since all threads were busy with queries, is not among them; its latency tells.
+//!   One that did not even get to look, since all threads were busy with queries, is not among them; its latency tells. One
+//!   that got no page is counted as failed instead.
 //! - **Most queries at once**: over all products together. Several pages may well expire at the same time.
 //! - **Latency**: from the moment at which the request was due (see `traffic.rs`) to its answer; percentiles are exact, by
 //!   nearest rank.
 
-use alloc::sync::Arc;
 use core::time::Duration;
 use std::collections::HashMap;
 
+use oneflight_cache::BoxError;
 use serde::Serialize;
 
-use crate::page_cache::Generation;
+use crate::lives::Generation;
 
 /// What became of one request.
 #[derive(Debug)]
@@ -35,17 +38,17 @@ pub(crate) struct Request {
     pub(crate) product: u32,
     /// From when it was due to its answer.
     pub(crate) latency: Duration,
-    /// What its first look found in place of a fresh page.
+    /// The life that was over, if it had to wait for a new page.
     pub(crate) waited_for: Option<Generation>,
     /// Why there was no page, if there was none.
-    pub(crate) error: Option<Arc<rusqlite::Error>>,
+    pub(crate) error: Option<BoxError>,
 }
 
 /// One query; the times count from the start of the run.
 #[derive(Debug)]
 pub(crate) struct Query {
     pub(crate) product: u32,
-    /// What the last look before the query found.
+    /// The life that its page was in before the query.
     pub(crate) seen: Generation,
     pub(crate) begun: Duration,
     pub(crate) ended: Duration,
@@ -177,7 +180,7 @@ mod tests {
             query(1, 1, 5, 900),
             // Begun before that straggler ended, yet of the next expiry.
             query(1, 2, 500, 510),
-            // The same generation of another hot page is another expiry.
+            // The same life of another hot page is another expiry.
             query(2, 1, 0, 10),
             query(2, 1, 0, 10),
             query(2, 1, 0, 10),
@@ -210,7 +213,7 @@ mod tests {
     #[test]
     fn requests_without_a_page_count_as_failed() {
         let mut failed = request(1, Some(1), 10);
-        failed.error = Some(Arc::new(rusqlite::Error::QueryReturnedNoRows));
+        failed.error = Some(Box::new(rusqlite::Error::QueryReturnedNoRows));
         let figures = Figures::of(&run(vec![failed, request(1, None, 0)], Vec::new()), &[]);
         assert_eq!((figures.requests, figures.failed), (2, 1));
     }

@@ -12,18 +12,22 @@ use crate::catalogue::PRODUCTS;
 /// More than this would only measure how much memory the machine has: each request is kept until the end.
 const MOST_REQUESTS: f64 = 5_000_000.0;
 
-/// Shows what a cache stampede does to a real database, and what request coalescing does about it.
+/// Shows what a cache stampede does to a real database, and what oneflight-cache does about it.
 ///
-/// A shop of 50,000 products in SQLite caches rendered product pages for a short time. The same traffic is sent to it
-/// first without protection ("none"), then with oneflight's SyncGroup ("sync"), its AsyncGroup ("async"), or each.
+/// A shop of 50,000 products in SQLite caches rendered product pages for a short time. The same traffic is sent to it with
+/// each strategy, one after the other.
 #[derive(Debug, Parser)]
 #[command(name = "stampede")]
 pub(crate) struct Options {
-    /// Which of oneflight's groups to compare with no protection
+    /// What is done about pages that expire
+    #[arg(long, value_enum, default_value_t = Strategy::All)]
+    pub(crate) strategy: Strategy,
+
+    /// Which of oneflight's caches is used
     #[arg(long, value_enum, default_value_t = Api::Sync)]
     pub(crate) api: Api,
 
-    /// Threads that serve requests; as many queries can run at once (500 at most for "async")
+    /// Threads that serve requests; as many queries can run at once
     #[arg(long, default_value_t = 64, value_parser = value_parser!(u16).range(1..=1024))]
     pub(crate) threads: u16,
 
@@ -35,7 +39,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) ttl: Duration,
 
-    /// Seconds of traffic, for each way
+    /// Seconds of traffic, for each strategy
     #[arg(long, default_value = "10", value_parser = seconds)]
     pub(crate) seconds: Duration,
 
@@ -56,15 +60,52 @@ pub(crate) struct Options {
     pub(crate) svg: Option<PathBuf>,
 }
 
-/// The groups that can be tried.
+/// What can be done about pages that expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Api {
-    /// SyncGroup: requests are threads
-    Sync,
-    /// AsyncGroup: requests are tasks
-    Async,
+pub(crate) enum Strategy {
+    /// Nothing: whoever finds no fresh page queries
+    None,
+    /// One queries, and all others wait for its page
+    Flight,
+    /// The same, and before a page expires one request has it refreshed
+    Early,
+    /// An expired page is still shown, while one query is on
+    Stale,
     /// One after the other
     All,
+}
+
+impl Strategy {
+    /// What scripts call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Flight => "flight",
+            Self::Early => "early",
+            Self::Stale => "stale",
+            Self::All => "all",
+        }
+    }
+
+    /// What people call it.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::None => "Cache alone",
+            Self::Flight => "One flight",
+            Self::Early => "Early refresh",
+            Self::Stale => "Stale meanwhile",
+            Self::All => "All",
+        }
+    }
+}
+
+/// The caches that can be tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Api {
+    /// blocking::Cache: requests are threads
+    Sync,
+    /// Cache: requests are tasks
+    Async,
 }
 
 impl Options {
@@ -121,6 +162,7 @@ mod tests {
     fn what_makes_no_sense_is_refused_with_the_usage_exit_code() {
         let nonsense = [
             ["--api", "none"],
+            ["--strategy", "sync"],
             ["--threads", "0"],
             ["--rate", "0"],
             ["--ttl", "0"],

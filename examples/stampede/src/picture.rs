@@ -109,7 +109,7 @@ fn key_figures(picture: &mut Picture, way: &Figures, colour: &str) {
     let rows = [
         ("database queries", count(way.queries)),
         ("most at once", count(way.most_queries_at_once)),
-        ("latency p50", milliseconds(way.p50_ms)),
+        ("waited at an expiry", count(way.waited_at_expiry)),
         ("latency p99", milliseconds(way.p99_ms)),
     ];
     for ((label, figure), number) in rows.into_iter().zip(0_u8..) {
@@ -189,8 +189,8 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
+    use crate::lives::Generation;
     use crate::measure::Query;
-    use crate::page_cache::Generation;
 
     fn draw(titles: &[&'static str], queries: u64) -> String {
         let options = Options::parse_from(["stampede", "--seconds", "10"]);

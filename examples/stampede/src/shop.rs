@@ -5,63 +5,88 @@ use core::time::Duration;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use crate::database::{Database, Page};
+use crate::database::Database;
+use crate::lives::{Generation, Lives};
 use crate::measure::Query;
-use crate::page_cache::{Generation, Look, PageCache};
 
-/// A page, or why the database could not give one. Both can be shared, as all callers of a flight get the same.
-pub(crate) type PageResult = Result<Arc<Page>, Arc<rusqlite::Error>>;
+/// A rendered product page.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// What the visitor gets.
+    pub(crate) html: String,
+    /// When its query began.
+    pub(crate) begun: Instant,
+    /// How long a cache may show it.
+    pub(crate) ttl: Duration,
+    /// The life after which it comes.
+    pub(crate) follows: Generation,
+}
 
-const GOLDEN_RATIO: f64 = 1.618_033_988_749_895;
-
-/// The shop as one way sees it: a cache of its own before the common database.
+/// The shop as one way sees it, before the common database.
 pub(crate) struct Shop {
-    cache: PageCache,
     ttl: Duration,
     database: Arc<Database>,
-    queries: Mutex<Vec<Query>>,
-    start: Instant,
+    lives: Lives,
+    queries: Mutex<Vec<Logged>>,
+}
+
+struct Logged {
+    product: u32,
+    seen: Generation,
+    begun: Instant,
+    ended: Instant,
 }
 
 impl Shop {
-    /// A shop with a cold cache; its log counts the time from `start`.
-    pub(crate) fn new(database: Arc<Database>, ttl: Duration, start: Instant) -> Self {
-        Self { cache: PageCache::new(ttl), ttl, database, queries: Mutex::default(), start }
+    /// A shop whose pages may be cached for `ttl`.
+    pub(crate) fn new(database: Arc<Database>, ttl: Duration) -> Self {
+        Self { ttl, database, lives: Lives::default(), queries: Mutex::default() }
     }
 
-    /// Makes a shop that has been open for a while: the given pages are cached already, and have anything from nothing
-    /// to the whole time to live before them.
-    pub(crate) fn warm_up(&self, pages: &[(u32, Arc<Page>)]) {
-        for ((product, page), number) in pages.iter().zip(1..) {
-            // Multiples of the golden ratio, less their whole part, keep any first few of the pages well apart, so that
-            // no two hot ones expire at about the same moment.
-            let life = (f64::from(number) * GOLDEN_RATIO).fract();
-            let expires_at = self.start + self.ttl.mul_f64(life);
-            self.cache.store_until(*product, Arc::clone(page), self.start, expires_at);
-        }
-    }
-
-    /// Looks into the cache.
-    pub(crate) fn look(&self, product: u32) -> Look {
-        self.cache.look(product, Instant::now())
-    }
-
-    /// Queries the database for a page and caches it; `seen` is what the caller's look into the cache found.
-    pub(crate) fn load(&self, product: u32, seen: Generation) -> PageResult {
-        let begun = self.start.elapsed();
-        let page = self.database.product_page(product);
-        self.log(Query { product, seen, begun, ended: self.start.elapsed() });
-        let page = Arc::new(page?);
-        self.cache.store(product, Arc::clone(&page), Instant::now());
+    /// Makes the page of a product: the query that a cache is to save.
+    ///
+    /// It counts for the life that the product's page is in when the query begins.
+    pub(crate) fn load(&self, product: u32) -> rusqlite::Result<Arc<Page>> {
+        let page = self.query(product, self.seen(product))?;
+        self.renewed(product, &page);
         Ok(page)
     }
 
-    /// All queries so far; the log is empty afterwards.
-    pub(crate) fn take_queries(&self) -> Vec<Query> {
-        core::mem::take(&mut self.queries.lock().expect("nothing panics under this lock"))
+    /// Makes a page that was made before anything is measured and has only `life` left.
+    pub(crate) fn load_unmeasured(&self, product: u32, life: Duration) -> rusqlite::Result<Arc<Page>> {
+        let begun = Instant::now();
+        let html = self.database.product_page(product)?;
+        let page = Arc::new(Page { html, begun, ttl: life, follows: Generation::COLD });
+        self.renewed(product, &page);
+        Ok(page)
     }
 
-    fn log(&self, query: Query) {
-        self.queries.lock().expect("nothing panics under this lock").push(query);
+    /// The life of the product's page; for [`query`](Self::query), before a look into the cache.
+    pub(crate) fn seen(&self, product: u32) -> Generation {
+        self.lives.of(product)
+    }
+
+    /// As [`load`](Self::load), for a caller that saw for itself which life has ended, and who says when the page
+    /// [is in its cache](Self::renewed).
+    pub(crate) fn query(&self, product: u32, seen: Generation) -> rusqlite::Result<Arc<Page>> {
+        let begun = Instant::now();
+        let html = self.database.product_page(product);
+        let logged = Logged { product, seen, begun, ended: Instant::now() };
+        self.queries.lock().expect("nothing panics under this lock").push(logged);
+        Ok(Arc::new(Page { html: html?, begun, ttl: self.ttl, follows: seen }))
+    }
+
+    /// The page is the product's newest from now on.
+    pub(crate) fn renewed(&self, product: u32, page: &Page) {
+        self.lives.renew(product, page.begun, Instant::now(), page.ttl);
+    }
+
+    /// All queries so far, their times counted from `start`; the log is empty afterwards.
+    pub(crate) fn take_queries(&self, start: Instant) -> Vec<Query> {
+        let logged = core::mem::take(&mut *self.queries.lock().expect("nothing panics under this lock"));
+        let since = |moment: Instant| moment.saturating_duration_since(start);
+        let query =
+            |Logged { product, seen, begun, ended }| Query { product, seen, begun: since(begun), ended: since(ended) };
+        logged.into_iter().map(query).collect()
     }
 }

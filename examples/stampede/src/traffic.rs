@@ -29,6 +29,7 @@ pub(crate) fn drive(
     schedule: &Schedule,
     threads: u16,
     start: Instant,
+    name: &str,
     way: &dyn Way,
     progress: &ProgressBar,
 ) -> io::Result<Vec<Request>> {
@@ -40,16 +41,15 @@ pub(crate) fn drive(
             let due = start + arrival.at;
             thread::sleep(due.saturating_duration_since(Instant::now()));
             let served = way.page(arrival.product);
-            if let Ok(page) = &served.page {
-                // Here a server would send it.
-                black_box(&page.html);
-            }
-            requests.push(Request {
-                product: arrival.product,
-                latency: due.elapsed(),
-                waited_for: served.waited_for,
-                error: served.page.err(),
-            });
+            let (waited_for, error) = match served.page {
+                Ok(page) => {
+                    // Here a server would send it.
+                    black_box(&page.html);
+                    (served.waited.then_some(page.follows), None)
+                }
+                Err(error) => (None, Some(error)),
+            };
+            requests.push(Request { product: arrival.product, latency: due.elapsed(), waited_for, error });
         }
         requests
     };
@@ -57,7 +57,7 @@ pub(crate) fn drive(
     thread::scope(|scope| {
         let mut workers = Vec::new();
         for number in 0..threads {
-            let name = format!("{} {number}", way.name());
+            let name = format!("{name} {number}");
             match thread::Builder::new().name(name).spawn_scoped(scope, serve) {
                 Ok(worker) => workers.push(worker),
                 Err(error) => {

@@ -1,13 +1,14 @@
-//! A thread-based HTTP server whose handlers share the work of rendering a page.
+//! A thread-based HTTP server whose handlers share a cache of rendered pages.
 //!
 //! A pool of threads takes requests from one [`tiny_http`] listener. Rendering a page is slow, so the handlers go
-//! through a [`SyncGroup`]: of all the requests for one page that are in progress at a time, the first renders it
-//! and the others wait for that very page. The one line that does so is in `App::page`.
+//! through a [`Cache`]: of all the requests for a page that is not there, the first renders it and the others wait for that
+//! very page; and what has been rendered is served again as long as the cache's settings say. The one line that does so is in
+//! `App::page`.
 //!
 //! | request | answer |
 //! |---|---|
 //! | `GET /users/<number>` | 200 and the page; 500 if rendering it panicked for this client |
-//! | `GET /stats` | 200 and two lines: how many pages were asked for, how many were rendered |
+//! | `GET /stats` | 200 and what the cache has done so far, a line for each count |
 //! | any other path | 404 |
 //! | any method but `GET` and `HEAD` | 405: reads may be shared, writes must not be |
 //!
@@ -17,27 +18,36 @@
 //! # Examples
 //!
 //! ```
+//! use oneflight_cache::blocking::Cache;
 //! use threaded_server::{Page, Server};
 //!
-//! let server = Server::start("127.0.0.1:0", 8, |path| Page::from(format!("<h1>{path}</h1>")))?;
+//! let pages = Cache::builder().build_blocking();
+//! let server = Server::start("127.0.0.1:0", 8, pages, |path| Page::from(format!("<h1>{path}</h1>")))?;
 //! println!("listening on http://{}", server.addr());
 //! server.stop();
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+use std::convert::Infallible;
 use std::fmt;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use oneflight::SyncGroup;
+use oneflight_cache::blocking::Cache;
 use tiny_http::{HTTPVersion, Header, Method, Request, Response};
 
 /// A rendered page: cheap to clone, so that any number of clients can be sent the same one.
 pub type Page = Arc<str>;
+
+/// Rendered pages by path. Rendering does not fail, except by a panic.
+pub type Pages = Cache<String, Page, Infallible>;
+
+/// How long a server that stops waits for refreshes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running server. Dropping it stops it, exactly as [`stop`](Server::stop) does.
 pub struct Server {
@@ -50,25 +60,20 @@ pub struct Server {
 impl Server {
     /// Listens on `addr` (port 0: any free one) and serves it from `handlers` threads, at least one.
     ///
-    /// `render` makes the page of a path. It must depend on nothing but that path: the page goes to every client
-    /// that asked for it.
+    /// `render` makes the page of a path, for `pages` to keep. It must depend on nothing but that path: the page goes to every
+    /// client that asks for it.
     ///
     /// # Errors
     ///
     /// If the address cannot be listened on, or a thread cannot be started.
-    pub fn start<R>(addr: impl ToSocketAddrs, handlers: usize, render: R) -> io::Result<Self>
+    pub fn start<R>(addr: impl ToSocketAddrs, handlers: usize, pages: Pages, render: R) -> io::Result<Self>
     where
         R: Fn(&str) -> Page + Send + Sync + 'static,
     {
         let listener = TcpListener::bind(addr)?;
         let addr = listener.local_addr()?;
         let listener = tiny_http::Server::from_listener(listener, None).map_err(io::Error::other)?;
-        let app = Arc::new(App {
-            pages: SyncGroup::new(),
-            render: Box::new(render),
-            asked: AtomicU64::new(0),
-            rendered: AtomicU64::new(0),
-        });
+        let app = Arc::new(App { pages, render: Arc::new(render) });
 
         // Made before its handlers, so that those already started are stopped if a later one cannot be.
         let mut server = Server { addr, app, listener: Arc::new(listener), handlers: Vec::new() };
@@ -87,17 +92,11 @@ impl Server {
         self.addr
     }
 
-    /// The pages being rendered right now, by path.
-    #[must_use]
-    pub fn pages(&self) -> &SyncGroup<String, Page> {
-        &self.app.pages
-    }
-
-    /// Answers what has been received, then ends the handlers and closes the port.
+    /// Answers what has been received, then ends the handlers, closes the cache and closes the port.
     ///
     /// # Blocking
     ///
-    /// Waits for the pages that are being rendered.
+    /// Waits for the pages that are being rendered; a minute at most for those that no client waits for.
     pub fn stop(self) {
         drop(self);
     }
@@ -122,6 +121,7 @@ impl Drop for Server {
             // A handler catches what rendering throws; if it died all the same, there is nobody left to tell.
             let _ = handler.join();
         }
+        self.app.pages.close(PATIENCE);
     }
 }
 
@@ -136,10 +136,8 @@ impl fmt::Debug for Server {
 
 /// What the handlers share.
 struct App {
-    pages: SyncGroup<String, Page>,
-    render: Box<dyn Fn(&str) -> Page + Send + Sync>,
-    asked: AtomicU64,
-    rendered: AtomicU64,
+    pages: Pages,
+    render: Arc<dyn Fn(&str) -> Page + Send + Sync>,
 }
 
 impl App {
@@ -160,8 +158,8 @@ impl App {
             Method::Get | Method::Head if path == "/stats" => html(200, &self.stats()),
             // A page that panics must cost its client a page, not the server a handler.
             Method::Get | Method::Head if is_page(path) => match catch_unwind(AssertUnwindSafe(|| self.page(path))) {
-                Ok(page) => html(200, &page),
-                Err(_) => html(500, "this page could not be rendered\n"),
+                Ok(Some(page)) => html(200, &page),
+                _ => html(500, "this page could not be rendered\n"),
             },
             Method::Get | Method::Head => html(404, "no such page\n"),
             _ => html(405, "only GET and HEAD\n").with_header(header("Allow: GET, HEAD")),
@@ -169,18 +167,24 @@ impl App {
         send(request, response)
     }
 
-    /// The page of a path: rendered by the first client that asks, shared by those that ask meanwhile.
-    fn page(&self, path: &str) -> Page {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        self.pages.do_call(path, || {
-            self.rendered.fetch_add(1, Ordering::Relaxed);
-            (self.render)(path)
-        })
+    /// The page of a path: rendered by the first client that asks, shared by those that ask meanwhile, and kept for later ones.
+    fn page(&self, path: &str) -> Option<Page> {
+        let (render, path_to_render) = (Arc::clone(&self.render), path.to_owned());
+        let page = self.pages.get_or_load(path, move || Ok(render(&path_to_render))).ok()?;
+        Some(page.into_value())
     }
 
     fn stats(&self) -> String {
-        let (asked, rendered) = (self.asked.load(Ordering::Relaxed), self.rendered.load(Ordering::Relaxed));
-        format!("asked {asked}\nrendered {rendered}\n")
+        let stats = self.pages.stats();
+        let counts = [
+            ("hits", stats.hits),
+            ("early", stats.early),
+            ("stale", stats.stale),
+            ("loads", stats.loads),
+            ("joins", stats.joins),
+            ("load_errors", stats.load_errors),
+        ];
+        counts.map(|(name, count)| format!("{name} {count}\n")).concat()
     }
 }
 

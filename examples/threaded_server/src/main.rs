@@ -6,7 +6,7 @@
 //! curl http://127.0.0.1:8080/stats
 //! ```
 //!
-//! The last command says `asked 64` and `rendered 1`.
+//! The last command says `loads 1`, `joins 63`.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -15,9 +15,10 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Parser;
+use oneflight_cache::blocking::Cache;
 use threaded_server::{Page, Server};
 
-/// Serves slowly rendered pages; clients that ask for one page at once share one rendering of it
+/// Serves slowly rendered pages from a cache; clients that ask for one page at once share one rendering of it
 #[derive(Parser)]
 struct Options {
     /// Address to listen on; port 0 takes any free one
@@ -31,13 +32,26 @@ struct Options {
     /// Milliseconds that one page takes to render
     #[arg(long, value_name = "MS", default_value = "500")]
     render_ms: u64,
+
+    /// Seconds that a page is fresh
+    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    ttl: u64,
+
+    /// Seconds that a page is still served after that, while it is rendered anew
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    stale: u64,
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
     let slow = Duration::from_millis(options.render_ms);
 
-    match Server::start(options.addr, options.handlers.get(), move |path| render(path, slow)) {
+    let pages = Cache::builder()
+        .ttl(Duration::from_secs(options.ttl))
+        .stale_while_revalidate(Duration::from_secs(options.stale))
+        .build_blocking();
+
+    match Server::start(options.addr, options.handlers.get(), pages, move |path| render(path, slow)) {
         Ok(server) => {
             println!("listening on http://{}", server.addr());
             server.wait();

@@ -24,7 +24,7 @@ impl Drop for Running {
 
 #[test]
 fn it_serves_pages_at_the_address_that_it_prints() {
-    let arguments = ["--addr", "127.0.0.1:0", "--handlers", "2", "--render-ms", "0"];
+    let arguments = ["--addr", "127.0.0.1:0", "--handlers", "2", "--render-ms", "0", "--ttl", "600"];
     let mut running = Running(program(&arguments).stdout(Stdio::piped()).spawn().expect("the program runs"));
 
     let mut line = String::new();
@@ -34,7 +34,9 @@ fn it_serves_pages_at_the_address_that_it_prints() {
     let page = http::get(addr, "/users/1001").unwrap();
     assert_eq!(page.status, 200);
     assert!(page.body.starts_with("<h1>/users/1001</h1>"), "{}", page.body);
-    assert_eq!(http::get(addr, "/stats").unwrap().body, "asked 1\nrendered 1\n");
+    assert_eq!(http::get(addr, "/users/1001").unwrap(), page);
+    let stats = http::get(addr, "/stats").unwrap().body;
+    assert_eq!(stats, "hits 1\nearly 0\nstale 0\nloads 1\njoins 0\nload_errors 0\n");
 }
 
 #[test]
@@ -43,6 +45,8 @@ fn wrong_arguments_are_named_in_the_error() {
         (vec!["--addr", "8080"], "--addr"),
         (vec!["--handlers", "0"], "--handlers"),
         (vec!["--render-ms", "soon"], "--render-ms"),
+        (vec!["--ttl", "-1"], "--ttl"),
+        (vec!["--stale", "soon"], "--stale"),
         (vec!["--port", "80"], "--port"),
     ] {
         let output = program(&arguments).output().expect("the program runs");

@@ -1,38 +1,50 @@
-//! How a request gets its page. One file a way; a new way is a new file and a line in [`chosen`].
+//! How a request gets its page. `none.rs` is what most services do; `threads.rs` and `tasks.rs` are the same service with
+//! `oneflight-cache`, and differ in nothing but their API. What the strategies are is said here, in [`settings`].
 
-mod r#async;
 mod none;
-mod sync;
+mod tasks;
+mod threads;
 
 use alloc::sync::Arc;
+use core::time::Duration;
 
-use crate::database::Page;
-use crate::options::Api;
-use crate::page_cache::Generation;
-use crate::shop::{PageResult, Shop};
+use oneflight_cache::{BoxError, Builder, Cache, Error, Fetched, Policy, Source};
+
+use crate::options::{Api, Strategy};
+use crate::shop::{Page, Shop};
+
+/// The settings of a cache with a strategy; with `none` there is no such cache.
+fn settings(strategy: Strategy) -> Builder<u32, Arc<Page>, rusqlite::Error> {
+    // Pages live exactly as long as without protection, or the ways could not be compared: a service would leave some jitter.
+    let cache = Cache::builder().ttl_of(|page: &Arc<Page>| page.ttl).ttl_jitter(0.0);
+    match strategy {
+        Strategy::Early => cache,
+        Strategy::Stale => cache.early_refresh(Policy::Never).stale_while_revalidate(Duration::from_secs(60)),
+        _ => cache.early_refresh(Policy::Never),
+    }
+}
+
+/// The strategies that are wanted, in the order in which they are tried and shown.
+pub(crate) fn chosen(strategy: Strategy) -> Vec<Strategy> {
+    match strategy {
+        Strategy::All => vec![Strategy::None, Strategy::Flight, Strategy::Early, Strategy::Stale],
+        one => vec![one],
+    }
+}
 
 /// Makes the way that serves the requests of a shop.
-pub(crate) type MakeWay = fn(Arc<Shop>) -> Box<dyn Way>;
-
-/// The ways that are wanted, in the order in which they are tried and shown.
-pub(crate) fn chosen(api: Api) -> Vec<MakeWay> {
-    let unprotected: MakeWay = |shop| Box::new(none::Unprotected::new(shop));
-    let threads: MakeWay = |shop| Box::new(sync::Coalesced::new(shop));
-    let tasks: MakeWay = |shop| Box::new(r#async::Coalesced::new(shop));
-    match api {
-        Api::Sync => vec![unprotected, threads],
-        Api::Async => vec![unprotected, tasks],
-        Api::All => vec![unprotected, threads, tasks],
+pub(crate) fn make(strategy: Strategy, api: Api, shop: Arc<Shop>) -> Box<dyn Way> {
+    match (strategy, api) {
+        (Strategy::None, _) => Box::new(none::Unprotected::new(shop)),
+        (_, Api::Sync) => Box::new(threads::Protected::new(shop, settings(strategy))),
+        (_, Api::Async) => Box::new(tasks::Protected::new(shop, settings(strategy))),
     }
 }
 
 /// A way for many threads to get product pages.
 pub(crate) trait Way: Send + Sync {
-    /// What scripts call it.
-    fn name(&self) -> &'static str;
-
-    /// What people call it.
-    fn title(&self) -> &'static str;
+    /// Puts the page of a product into the cache, with `life` left to it, before anything is measured.
+    fn warm_up(&self, product: u32, life: Duration) -> Result<(), BoxError>;
 
     /// Serves one request.
     fn page(&self, product: u32) -> Served;
@@ -42,19 +54,19 @@ pub(crate) trait Way: Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Served {
     /// The page, or the error of the query for it.
-    pub(crate) page: PageResult,
-    /// What was found in place of a fresh page, if the request therefore had to wait for a query.
-    pub(crate) waited_for: Option<Generation>,
+    pub(crate) page: Result<Arc<Page>, BoxError>,
+    /// Whether the request had to wait for a query, its own or another's.
+    pub(crate) waited: bool,
 }
 
-impl Served {
-    /// The page was fresh.
-    fn at_once(page: Arc<Page>) -> Self {
-        Self { page: Ok(page), waited_for: None }
-    }
-
-    /// The page was missing (or expired) and came from a query, this caller's own or another's.
-    fn after_a_query(page: PageResult, seen: Generation) -> Self {
-        Self { page, waited_for: Some(seen) }
+impl From<Result<Fetched<Arc<Page>>, Error<rusqlite::Error>>> for Served {
+    fn from(fetched: Result<Fetched<Arc<Page>>, Error<rusqlite::Error>>) -> Self {
+        match fetched {
+            Ok(page) => {
+                let waited = matches!(page.source, Source::Loaded | Source::Joined);
+                Self { page: Ok(page.into_value()), waited }
+            }
+            Err(error) => Self { page: Err(error.into()), waited: true },
+        }
     }
 }
