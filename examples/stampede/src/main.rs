@@ -81,6 +81,8 @@ fn stampede(options: &Options) -> Result<(), BoxError> {
         let start = Instant::now() + HEAD_START;
         let requests = traffic::drive(&schedule, options.threads, start, name, way.as_ref(), &progress)?;
         progress.finish();
+        // The log is complete, and nothing goes on beside the next way.
+        way.close();
         runs.push(Run { name, title, requests, queries: shop.take_queries(start) });
     }
 

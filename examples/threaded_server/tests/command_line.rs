@@ -45,7 +45,7 @@ fn wrong_arguments_are_named_in_the_error() {
         (vec!["--addr", "8080"], "--addr"),
         (vec!["--handlers", "0"], "--handlers"),
         (vec!["--render-ms", "soon"], "--render-ms"),
-        (vec!["--ttl", "-1"], "--ttl"),
+        (vec!["--ttl", "long"], "--ttl"),
         (vec!["--stale", "soon"], "--stale"),
         (vec!["--port", "80"], "--port"),
     ] {

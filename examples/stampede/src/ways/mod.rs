@@ -18,9 +18,11 @@ fn settings(strategy: Strategy) -> Builder<u32, Arc<Page>, rusqlite::Error> {
     // Pages live exactly as long as without protection, or the ways could not be compared: a service would leave some jitter.
     let cache = Cache::builder().ttl_of(|page: &Arc<Page>| page.ttl).ttl_jitter(0.0);
     match strategy {
-        Strategy::Early => cache,
+        // The default's `beta` of 1 is right for loads that take as long as the last one did. Here the visitors and the query
+        // share a few cores, and it may well take several times as long.
+        Strategy::Early => cache.early_refresh(Policy::XFetch { beta: 5.0, max_window: 0.5 }),
         Strategy::Stale => cache.early_refresh(Policy::Never).stale_while_revalidate(Duration::from_secs(60)),
-        _ => cache.early_refresh(Policy::Never),
+        Strategy::Flight | Strategy::None | Strategy::All => cache.early_refresh(Policy::Never),
     }
 }
 
@@ -48,7 +50,13 @@ pub(crate) trait Way: Send + Sync {
 
     /// Serves one request.
     fn page(&self, product: u32) -> Served;
+
+    /// Ends what goes on beside the requests.
+    fn close(&self) {}
 }
+
+/// How long a cache may take to close.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a request got.
 #[derive(Debug)]

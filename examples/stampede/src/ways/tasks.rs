@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use oneflight_cache::{BoxError, Builder, Cache};
 
-use super::{Served, Way};
+use super::{PATIENCE, Served, Way};
 use crate::shop::{Page, Shop};
 
 /// The cache in front of the shop.
@@ -39,5 +39,9 @@ impl Way for Protected {
     /// the other ways, or the figures could not be compared. No reactor: there is neither socket nor timer in it.
     fn page(&self, product: u32) -> Served {
         smol::future::block_on(self.serve(product))
+    }
+
+    fn close(&self) {
+        smol::future::block_on(self.cache.close(PATIENCE));
     }
 }

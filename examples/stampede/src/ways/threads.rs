@@ -6,7 +6,7 @@ use core::time::Duration;
 use oneflight_cache::blocking::Cache;
 use oneflight_cache::{BoxError, Builder};
 
-use super::{Served, Way};
+use super::{PATIENCE, Served, Way};
 use crate::shop::{Page, Shop};
 
 /// The cache in front of the shop.
@@ -31,5 +31,9 @@ impl Way for Protected {
     fn page(&self, product: u32) -> Served {
         let shop = Arc::clone(&self.shop);
         self.cache.get_or_load(&product, move || shop.load(product)).into()
+    }
+
+    fn close(&self) {
+        self.cache.close(PATIENCE);
     }
 }
