@@ -44,7 +44,7 @@ pub(crate) struct Options {
     pub(crate) seconds: Duration,
 
     /// Different products that are asked for, the most popular far more often than the last
-    #[arg(long, default_value_t = 12, value_parser = value_parser!(u32).range(1..=i64::from(PRODUCTS)))]
+    #[arg(long, default_value_t = 8, value_parser = value_parser!(u32).range(1..=i64::from(PRODUCTS)))]
     pub(crate) keys: u32,
 
     /// The same seed gives the same shop and the same traffic
