@@ -32,7 +32,7 @@ impl Watched {
 
 impl BlockingStore<u32, u32> for Watched {
     type Error = Infallible;
-    type Displaced = Pushed<u32, Entry<u32>>;
+    type Displaced = Pushed<u32, u32>;
 
     fn get(&self, key: &u32, now: Time) -> Result<Option<Entry<u32>>, Infallible> {
         BlockingStore::get(self.step(), key, now)
