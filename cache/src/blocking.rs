@@ -237,7 +237,8 @@ where
     /// served; calls that would have to load get [`Error::Closed`].
     pub fn close(&self, deadline_after: Duration) -> bool {
         self.shared.inner.closed.store(true, Ordering::SeqCst);
-        self.shared.helpers.close(deadline(deadline_after))
+        let deadline = deadline(deadline_after);
+        self.shared.helpers.close(deadline) & self.shared.inner.refreshing.wait_until_empty(deadline)
     }
 
     /// What the cache has done so far.
@@ -382,7 +383,7 @@ where
             }
             let mut work = || {
                 let loader = loader.take().expect("a call loads once at most");
-                block_on(inner.fly(&key.to_owned(), why, None, async move { Some(loader()) }))
+                block_on(inner.fly(&key.to_owned(), why, None, inner.begin(key), async move { Some(loader()) }))
             };
             let (flown, role) = if inner.coalescing.load(Ordering::Relaxed) {
                 let mut call = self.group.call(key);
@@ -435,7 +436,7 @@ where
         let inner = &self.inner;
         let work = || {
             let loader = async move { catch_unwind(AssertUnwindSafe(loader)).ok() };
-            block_on(inner.fly(key, Why::Refresh { seen }, None, loader))
+            block_on(inner.fly(key, Why::Refresh { seen }, None, inner.begin(key), loader))
         };
         self.group.call(key).run(work).ok()?.value?.ok()
     }

@@ -5,7 +5,7 @@ use crate::call::Options;
 use crate::config::Verdict;
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::{BoxError, Error};
-use crate::inner::{Flown, Inner, Landed, Leave, Why};
+use crate::inner::{Begun, Flown, Inner, Landed, Leave, Why};
 use crate::memory::Memory;
 use crate::stats::{Count, Stats};
 use crate::store::Store;
@@ -390,7 +390,7 @@ where
                 let plain = if verdict == Verdict::Stale { Source::Stale } else { Source::Hit };
                 return Ok(match self.inner.leave_to_refresh(&entry, now, || self.inner.loads.hash(key)) {
                     None => self.inner.fetched(entry, plain, now),
-                    Some(leave) => self.refresh_early(key, entry, now, leave, loader()).await,
+                    Some(leave) => self.refresh_early(key, options, entry, now, leave, loader).await,
                 });
             }
             (Verdict::IfError, Some(entry)) => {
@@ -439,8 +439,9 @@ where
                 return Err(Error::Closed);
             }
             let mut work = || {
+                let begun = inner.begin(key);
                 let loader = loader.take().expect("a call loads once at most")();
-                Arc::clone(self).fly(key.to_owned(), why, async move { Some(loader.await) })
+                Arc::clone(self).fly(key.to_owned(), why, begun, async move { Some(loader.await) })
             };
             let (flown, role) = if inner.coalescing.load(Ordering::Relaxed) {
                 match self.group.call(key).run(work).await {
@@ -474,35 +475,43 @@ where
         Fetched { value: landed.value, source, age: self.inner.now().since(landed.loaded_at) }
     }
 
-    async fn fly<F>(self: Arc<Self>, key: K, why: Why, loader: F) -> Flown<V, E>
+    async fn fly<F>(self: Arc<Self>, key: K, why: Why, begun: Begun, loader: F) -> Flown<V, E>
     where
         F: Future<Output = Option<Result<V, E>>> + Send + 'static,
     {
-        self.inner.fly(&key, why, self.inner.config.load_timeout, loader).await
+        self.inner.fly(&key, why, self.inner.config.load_timeout, begun, loader).await
     }
 
     /// Refreshes what this read has found: beside it where there is a spawner, otherwise before it returns.
-    async fn refresh_early<Q, F>(
+    async fn refresh_early<Q, L, F>(
         self: &Arc<Self>,
         key: &Q,
+        options: Options,
         entry: Entry<V>,
         now: Time,
         leave: Leave,
-        loader: F,
+        loader: L,
     ) -> Fetched<V>
     where
-        Q: ToOwned<Owned = K> + ?Sized,
+        Q: Hash + ToOwned<Owned = K> + ?Sized,
+        L: FnOnce() -> F,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
         let source = if now < entry.fresh_until() { Source::Early } else { Source::Stale };
-        let refresh = Arc::clone(self).fly_refresh(key.to_owned(), entry.version(), leave, loader);
+        let begun = self.inner.begin(key);
+        let Ok(loader) = catch_unwind(AssertUnwindSafe(loader)) else {
+            self.inner.failed(self.inner.loads.hash(key));
+            return self.inner.fetched(entry, source, now);
+        };
+        let refresh = Arc::clone(self).fly_refresh(key.to_owned(), entry.version(), leave, begun, loader);
         match &self.spawner {
             Some(spawner) => {
                 // Whatever the spawner does with it: if it is dropped, others may refresh.
                 let _ = catch_unwind(AssertUnwindSafe(|| spawner(Box::pin(async move { drop(refresh.await) }))));
                 self.inner.fetched(entry, source, now)
             }
-            None => match refresh.await {
+            // Its own time limit ends the refresh too: the old value is at hand.
+            None => match within(options.timeout, &self.inner.config.timer, refresh).await.flatten() {
                 Some(Ok(landed)) => {
                     self.inner.counters.add(if source == Source::Early { Count::Early } else { Count::Stale });
                     Fetched { value: landed.value, source, age: self.inner.now().since(landed.loaded_at) }
@@ -512,7 +521,7 @@ where
         }
     }
 
-    async fn fly_refresh<F>(self: Arc<Self>, key: K, seen: u32, leave: Leave, loader: F) -> Flown<V, E>
+    async fn fly_refresh<F>(self: Arc<Self>, key: K, seen: u32, leave: Leave, begun: Begun, loader: F) -> Flown<V, E>
     where
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
@@ -521,7 +530,7 @@ where
         let flight = async {
             let work = || {
                 let loader = async move { AssertUnwindSafe(loader).catch_unwind().await.ok() };
-                Arc::clone(&self).fly(key.clone(), Why::Refresh { seen }, loader)
+                Arc::clone(&self).fly(key.clone(), Why::Refresh { seen }, begun, loader)
             };
             let outcome = AssertUnwindSafe(self.group.call(&key).run(work)).catch_unwind().await;
             outcome.ok()?.ok()?.value

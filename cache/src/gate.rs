@@ -1,8 +1,9 @@
 //! A bound on how many of something are on at once.
 
-use event_listener::{Event, EventListener};
+use event_listener::{Event, EventListener, Listener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// Lets so many through at once, and turns the others away.
 pub(crate) struct Gate {
@@ -33,6 +34,21 @@ impl Gate {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.inside.count.load(Ordering::SeqCst) == 0
+    }
+
+    /// Blocks until nobody is inside, or until `deadline`. Whether it is empty.
+    pub(crate) fn wait_until_empty(&self, deadline: Option<Instant>) -> bool {
+        loop {
+            let empty = self.listen();
+            if self.is_empty() {
+                return true;
+            }
+            match deadline {
+                None => empty.wait(),
+                Some(deadline) if empty.wait_deadline(deadline).is_none() => return self.is_empty(),
+                Some(_) => {}
+            }
+        }
     }
 
     pub(crate) fn listen(&self) -> EventListener {

@@ -52,6 +52,13 @@ pub(crate) enum Why {
     Asked,
 }
 
+/// A load of a key that has begun: what is written from now on makes it void. To be made before the loader is called, as that may
+/// start its work before its future is polled.
+pub(crate) struct Begun {
+    load: Load,
+    at: Time,
+}
+
 /// Leave to refresh a key. Whatever becomes of it, dropping it lets others refresh.
 pub(crate) struct Leave {
     _mark: Mark,
@@ -150,16 +157,27 @@ impl<V, S> Inner<V, S> {
         })
     }
 
+    pub(crate) fn begin<Q: std::hash::Hash + ?Sized>(&self, key: &Q) -> Begun {
+        Begun { load: self.loads.begin(self.loads.hash(key)), at: self.now() }
+    }
+
     /// Loads a value by `loader`, unless there is one by now, and stores it, unless the key is written meanwhile. `None` from
     /// the loader is a panic that was caught.
-    pub(crate) async fn fly<K, E, F>(&self, key: &K, why: Why, limit: Option<Duration>, loader: F) -> Flown<V, E>
+    pub(crate) async fn fly<K, E, F>(
+        &self,
+        key: &K,
+        why: Why,
+        limit: Option<Duration>,
+        begun: Begun,
+        loader: F,
+    ) -> Flown<V, E>
     where
         K: std::hash::Hash,
         V: Clone,
         S: Store<K, V>,
         F: Future<Output = Option<Result<V, E>>>,
     {
-        let load = self.loads.begin(self.loads.hash(key));
+        let Begun { load, at: begun } = begun;
         let clock = |time: Time| time.since(Time::START);
         // No epoch is ever forgotten here.
         let config = FillConfig { on_stale: OnStale::Replace, epoch_life: Duration::MAX, ..FillConfig::default() };
@@ -200,7 +218,6 @@ impl<V, S> Inner<V, S> {
                     }
                 }
                 Action::Load { .. } => {
-                    let begun = self.now();
                     match self.run(limit, loader.take()).await {
                         Some(Ok(value)) => {
                             loaded = Some((value, begun));
@@ -278,15 +295,16 @@ impl<V, S> Inner<V, S> {
     {
         // The user's code, so not under the lock.
         let Some(entry) = self.config.entry(value, begun, self.now(), former) else { return Event::Stored };
+        // Dropped after the lock, as values may call the cache when they are.
+        let there;
         let writing = self.loads.write(load.hash()).await;
         if load.is_void() {
             drop(writing);
             return Event::Invalidated;
         }
         let now = self.now();
-        if let Ok(Some(other)) = self.store.get(key, now).await
-            && other.loaded_at() > begun
-        {
+        there = self.store.get(key, now).await;
+        if matches!(&there, Ok(Some(other)) if other.loaded_at() > begun) {
             drop(writing);
             return Event::Superseded;
         }
@@ -337,7 +355,7 @@ impl<V, S> Inner<V, S> {
 
     /// Puts a value, or removes what is there, so that no load that is on undoes it. `forget` lets nobody join the flight of
     /// the key that is on.
-    pub(crate) async fn write<Q, E>(&self, key: &Q, value: Option<V>, forget: impl FnOnce()) -> Result<(), Error<E>>
+    pub(crate) async fn write<Q, E>(&self, key: &Q, value: Option<V>, forget: impl Fn()) -> Result<(), Error<E>>
     where
         Q: std::hash::Hash + ?Sized,
         S: Store<Q, V>,
@@ -353,6 +371,7 @@ impl<V, S> Inner<V, S> {
         };
         let is_put = entry.is_some();
         let writing = self.loads.write(hash).await;
+        // Also if the store fails, or this is dropped.
         self.loads.void(hash);
         forget();
         let now = self.now();
@@ -360,6 +379,10 @@ impl<V, S> Inner<V, S> {
             Some(entry) => self.store.put(key, entry, now).await,
             None => self.store.remove(key).await,
         };
+        // A flight that has begun meanwhile may have found what was there before, and a load may have begun before this write
+        // is done: whoever comes from now on must not join the one, and the other must not undo the write.
+        self.loads.void(hash);
+        forget();
         drop(writing);
         let displaced = written.map_err(|error| self.store_failed(error))?;
         drop(displaced);
@@ -370,7 +393,7 @@ impl<V, S> Inner<V, S> {
     }
 
     /// Removes everything. `forget` lets nobody join any flight that is on.
-    pub(crate) async fn clear<K, E>(&self, forget: impl FnOnce()) -> Result<(), Error<E>>
+    pub(crate) async fn clear<K, E>(&self, forget: impl Fn()) -> Result<(), Error<E>>
     where
         S: Store<K, V>,
     {
@@ -378,6 +401,9 @@ impl<V, S> Inner<V, S> {
         self.loads.void_all();
         forget();
         let cleared = self.store.clear().await;
+        // As in `write`.
+        self.loads.void_all();
+        forget();
         drop(writing);
         let displaced = cleared.map_err(|error| self.store_failed(error))?;
         drop(displaced);

@@ -1,0 +1,96 @@
+//! The behaviour of the cache: one suite for the cache of threads and the cache of tasks.
+//!
+//! A case is a function that is generic over the [`Way`](support::way::Way): which cache, and where its callers run. The list
+//! below makes each a test of each way, named for example `threads::i2_a_put_during_a_load_wins`. What concerns one cache only
+//! stands in the modules `only_tasks` and `only_threads`. Time is that of a clock that the tests move, but where a thread's own
+//! time limit is the subject.
+//!
+//! Letters and numbers are those of the cases in the project's list of faults that real users met.
+
+mod support;
+
+#[path = "contract/early.rs"]
+mod early;
+#[path = "contract/loads.rs"]
+mod loads;
+#[path = "contract/stale.rs"]
+mod stale;
+#[path = "contract/ttl.rs"]
+mod ttl;
+#[path = "contract/writes.rs"]
+mod writes;
+
+macro_rules! cases {
+    ($($module:ident::$case:ident;)+) => {
+        cases! { @way threads: crate::support::thread_way::Threads, $($module::$case;)+ }
+        cases! { @way smol: crate::support::task_ways::Smol, $($module::$case;)+ }
+        cases! { @way tokio: crate::support::task_ways::Tokio, $($module::$case;)+ }
+        cases! { @way block_on: crate::support::task_ways::BlockOn, $($module::$case;)+ }
+    };
+    (@way $name:ident: $way:ty, $($module:ident::$case:ident;)+) => {
+        mod $name {
+            $(#[test]
+            fn $case() {
+                crate::support::limits::within_limit(crate::$module::$case::<$way>);
+            })+
+        }
+    };
+}
+
+cases! {
+    loads::every_source_is_told_and_the_age_of_its_value;
+    loads::of_100_callers_of_a_key_one_loads;
+    loads::i5_a_loaders_error_reaches_the_callers_of_its_flight_and_is_not_kept;
+    loads::i5_without_an_old_value_each_call_tries_again;
+    loads::a_load_that_was_stored_between_the_miss_and_the_lead_is_found;
+    loads::i9_20_000_keys_and_16_threads_one_load_a_key_and_nothing_left;
+    loads::without_coalescing_each_caller_loads;
+    loads::without_coalescing_an_older_load_does_not_replace_a_newer_value;
+    loads::a_bypass_reads_joins_and_stores_nothing;
+    loads::a_refresh_on_demand_loads_whatever_is_there;
+
+    ttl::a_value_expires_when_its_time_has_come_and_not_before;
+    ttl::i3_a_ttl_of_zero_coalesces_and_stores_nothing;
+    ttl::i3_a_put_that_is_not_to_be_stored_removes_what_is_there;
+    ttl::i3_less_than_a_millisecond_is_one;
+    ttl::i3_a_ttl_that_is_too_long_for_the_clock_does_not_end;
+    ttl::the_value_may_say_how_long_it_lives;
+    ttl::jitter_shortens_by_the_fraction_times_the_random_number;
+    ttl::i4_that_there_is_nothing_is_kept_for_its_own_time_or_until_something_is_put;
+    ttl::i4_a_negative_ttl_of_zero_keeps_no_nothing;
+    ttl::i8_odd_keys_are_all_distinct;
+    ttl::i10_values_that_look_like_nothing_are_hits;
+
+    writes::i1_after_an_invalidate_a_call_starts_its_own_load_at_once;
+    writes::i1_an_invalidated_load_that_ends_last_overwrites_nothing;
+    writes::i2_a_put_during_a_load_wins;
+    writes::a_write_of_one_key_leaves_the_loads_of_others_alone;
+    writes::a_write_wins_over_a_refresh_on_demand;
+    writes::j5_a_write_wins_over_a_refresh_that_a_read_has_started;
+    writes::j5_after_a_write_another_refresh_may_start_at_once;
+    writes::a_flight_that_begins_while_a_value_is_removed_serves_nobody_later;
+    writes::a_load_that_begins_while_a_value_is_put_is_not_stored_after_it;
+    writes::a_write_that_comes_while_a_load_is_stored_waits_and_wins;
+
+    early::j1_extreme_numbers_do_not_panic;
+    early::j1_reads_refresh_as_often_as_the_closed_form_says;
+    early::j2_of_1_000_hits_in_the_window_one_starts_a_refresh_and_none_waits;
+    early::j2_inline_the_one_that_draws_refreshes_and_none_waits;
+    early::j2_a_refresh_of_a_value_that_was_refreshed_meanwhile_is_ducked;
+    early::j3_failing_refreshes_back_off_and_the_first_success_resets;
+    early::j4_a_refresh_that_panics_is_caught_and_a_later_one_may_start;
+    early::early_refresh_can_be_switched_off_and_on;
+    early::a_get_starts_no_refresh;
+    early::no_more_refreshes_at_once_than_allowed;
+    early::a_drawn_refresh_joins_the_one_that_was_asked_for;
+
+    stale::a_stale_value_is_served_at_once_while_one_refresh_is_on;
+    stale::inline_the_caller_that_draws_a_stale_value_gets_the_new_one;
+    stale::past_the_stale_window_a_value_is_gone;
+    stale::a_miss_joins_the_refresh_that_is_on_and_goes_on_alone_if_that_panics;
+    stale::i5_an_old_value_is_served_if_the_load_fails_and_retries_back_off;
+    stale::i5_all_who_wait_for_the_load_that_fails_get_the_old_value;
+    stale::i5_past_its_window_the_error_is_told;
+    stale::a_put_ends_the_back_off;
+    stale::both_windows_work_together;
+}
