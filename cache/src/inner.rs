@@ -217,18 +217,16 @@ impl<V, S> Inner<V, S> {
                         }
                     }
                 }
-                Action::Load { .. } => {
-                    match self.run(limit, loader.take()).await {
-                        Some(Ok(value)) => {
-                            loaded = Some((value, begun));
-                            Event::LoadOk { store: true }
-                        }
-                        failed => {
-                            error = failed.and_then(Result::err);
-                            Event::LoadFailed
-                        }
+                Action::Load { .. } => match self.run(limit, loader.take()).await {
+                    Some(Ok(value)) => {
+                        loaded = Some((value, begun));
+                        Event::LoadOk { store: true }
                     }
-                }
+                    failed => {
+                        error = failed.and_then(Result::err);
+                        Event::LoadFailed
+                    }
+                },
                 Action::Publish { .. } => {
                     let (value, begun) = loaded.as_ref().expect("what is published was loaded");
                     self.publish(key, &load, value.clone(), *begun, former.as_ref()).await

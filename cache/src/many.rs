@@ -12,7 +12,7 @@ use crate::stats::Count;
 use crate::store::{BlockingStore, Store};
 use crate::time::Time;
 use futures_lite::future::block_on;
-use hashbrown::{Equivalent, HashMap};
+use hashbrown::{Equivalent, HashMap, HashSet};
 use parking_lot::Mutex;
 use std::future::{Future, ready};
 use std::hash::Hash;
@@ -199,11 +199,13 @@ impl<V, S> Inner<V, S> {
     /// One more caller for each key, unless one has too many.
     fn call_many<Q, E>(&self, batch: &Batch<'_, Q, V>) -> Result<Vec<Calling<'_>>, Error<E>>
     where
-        Q: Hash + ?Sized,
+        Q: Hash + Eq + ?Sized,
     {
         let Some(max) = self.config.max_waiters else { return Ok(Vec::new()) };
-        let call = |wanted: &Wanted<'_, Q, V>| self.loads.call(self.loads.hash(wanted.key), max);
-        batch.wanted.iter().map(call).collect::<Option<_>>().ok_or_else(|| {
+        // A key that stands there twice is waited for once.
+        let keys: HashSet<&Q> = batch.wanted.iter().map(|wanted| wanted.key).collect();
+        let call = |key: &Q| self.loads.call(self.loads.hash(key), max);
+        keys.into_iter().map(call).collect::<Option<_>>().ok_or_else(|| {
             self.counters.add(Count::Overloaded);
             Error::Overloaded
         })

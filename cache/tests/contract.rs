@@ -9,10 +9,22 @@
 
 mod support;
 
+#[path = "contract/bounds.rs"]
+mod bounds;
 #[path = "contract/early.rs"]
 mod early;
+#[path = "contract/keeping.rs"]
+mod keeping;
 #[path = "contract/loads.rs"]
 mod loads;
+#[path = "contract/many.rs"]
+mod many;
+#[path = "contract/only_tasks.rs"]
+mod only_tasks;
+#[path = "contract/only_threads.rs"]
+mod only_threads;
+#[path = "contract/panics.rs"]
+mod panics;
 #[path = "contract/stale.rs"]
 mod stale;
 #[path = "contract/ttl.rs"]
@@ -93,4 +105,34 @@ cases! {
     stale::i5_past_its_window_the_error_is_told;
     stale::a_put_ends_the_back_off;
     stale::both_windows_work_together;
+
+    bounds::no_more_loads_at_once_than_allowed;
+    bounds::no_more_callers_of_a_key_than_allowed;
+    bounds::a_key_that_a_batch_has_twice_counts_once;
+    bounds::a_closed_cache_serves_what_it_has_and_loads_nothing;
+    bounds::closing_waits_for_a_refresh_that_is_on;
+    bounds::the_numbers_tell_what_has_happened;
+    bounds::a_refresh_that_never_ends_holds_only_its_own_key;
+
+    many::values_come_in_the_order_of_the_keys_and_each_is_loaded_once;
+    many::a_batch_joins_what_is_on_and_loads_the_rest_meanwhile;
+    many::a_single_call_joins_a_batch;
+    many::batches_in_opposite_orders_do_not_wait_for_each_other_in_a_circle;
+    many::the_error_of_a_batch_is_its_own_and_is_not_kept;
+    many::a_wrong_number_of_values_is_a_panic_that_says_so;
+    many::a_batch_refreshes_what_is_early_and_what_is_stale_in_one_load;
+    many::a_batch_whose_load_fails_serves_the_old_values_that_there_are;
+    many::writes_during_a_batch_win_for_their_keys;
+    many::without_coalescing_a_batch_loads_all_that_it_lacks;
+
+    keeping::a_full_memory_gives_up_entries_and_counts_them;
+    keeping::i7_what_is_too_large_is_served_and_not_kept_and_nothing_older_is_either;
+    keeping::i7_a_store_that_fails_on_writes_costs_no_caller_its_value;
+    keeping::a_write_that_fails_lets_nobody_join_what_is_on;
+    keeping::a_store_that_fails_on_reads_is_as_good_as_empty_to_those_who_load;
+    keeping::a_store_of_ones_own_works_as_well;
+
+    panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;
+    panics::a_panic_leaves_the_key_free;
+    panics::if_a_batch_panics_those_who_wait_for_its_keys_take_over;
 }

@@ -117,9 +117,8 @@ pub(crate) fn a_put_ends_the_back_off<W: Way>() {
 
 /// First the one window, then the other.
 pub(crate) fn both_windows_work_together<W: Way>() {
-    let (cache, clock) = inline_cache::<W, u32>(|builder| {
-        builder.stale_while_revalidate(SECOND * 10).stale_if_error(SECOND * 20)
-    });
+    let (cache, clock) =
+        inline_cache::<W, u32>(|builder| builder.stale_while_revalidate(SECOND * 10).stale_if_error(SECOND * 20));
     cache.put("k", 1).unwrap();
     clock.advance(TTL + SECOND * 9);
     assert_eq!(told(cache.get_or_load("k", || Err(Fail(1)))), (1, Source::Stale));

@@ -3,7 +3,7 @@
 use crate::support::limits::until;
 use crate::support::run::{Held, joining, loading, refreshing, run, told, uncalled};
 use crate::support::stores::{Map, Request};
-use crate::support::way::{AnyCache, Answer, SECOND, TTL, Way, cache, cache_in};
+use crate::support::way::{Answer, AnyCache, SECOND, TTL, Way, cache, cache_in};
 use oneflight_cache::{Policy, Source};
 
 /// What is written during a load.

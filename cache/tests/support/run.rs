@@ -2,7 +2,7 @@
 
 use super::gate::Gate;
 use super::limits::until;
-use super::way::{AnyCache, AnyStore, Answer, Fail, Value};
+use super::way::{Answer, AnyCache, AnyStore, Fail, Value};
 use oneflight_cache::{Error, Fetched, Source};
 use std::any::Any;
 use std::panic::resume_unwind;

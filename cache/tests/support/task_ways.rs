@@ -1,6 +1,6 @@
 //! The cache for tasks, on several executors. A loader that blocks becomes a future that is pending while it runs in a thread.
 
-use super::way::{AnyCache, AnyStore, Answer, Fail, Made, Refreshes, Value, Way};
+use super::way::{Answer, AnyCache, AnyStore, Fail, Made, Refreshes, Value, Way};
 use futures_lite::FutureExt;
 use oneflight_cache::{BoxFuture, Cache, Error, Fetched, Stats};
 use std::future::Future;

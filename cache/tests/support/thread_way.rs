@@ -1,6 +1,6 @@
 //! The cache for threads.
 
-use super::way::{AnyCache, AnyStore, Answer, Fail, Made, Refreshes, Value, Way};
+use super::way::{Answer, AnyCache, AnyStore, Fail, Made, Refreshes, Value, Way};
 use oneflight_cache::blocking::Cache;
 use oneflight_cache::{Error, Fetched, Stats};
 use std::time::Duration;

@@ -14,10 +14,8 @@ pub(crate) trait AnyStore<V>:
     Store<String, V> + Store<str, V> + BlockingStore<String, V> + BlockingStore<str, V>
 {
 }
-impl<V, S> AnyStore<V> for S where
-    S: Store<String, V> + Store<str, V> + BlockingStore<String, V> + BlockingStore<str, V>
-{
-}
+impl<V, S> AnyStore<V> for S where S: Store<String, V> + Store<str, V> + BlockingStore<String, V> + BlockingStore<str, V>
+{}
 
 /// What loaders of the suite fail with. Not `Clone`: the cache does not ask for it.
 #[derive(Debug, PartialEq, Eq)]

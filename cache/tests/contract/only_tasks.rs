@@ -1,0 +1,264 @@
+//! What concerns the cache for tasks only.
+
+use crate::support::gate::Gate;
+use crate::support::limits::{until, within_limit};
+use crate::support::run::{joining, loading, run, told, uncalled};
+use crate::support::task_ways::{BlockOn, Executor, Smol, Tasks, Tokio};
+use crate::support::way::{Answer, AnyCache, Fail, Made, SECOND, TTL, builder, cache, inline_cache};
+use futures_lite::future::{block_on, pending, poll_once, yield_now};
+use oneflight_cache::test_util::ManualClock;
+use oneflight_cache::{BoxFuture, Cache, Error, Memory, Policy, Source};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const EAGER: Policy = Policy::Eager { window: 0.5 };
+
+type Plain = Cache<String, u32, Fail>;
+
+fn plain(set: impl FnOnce(Made<u32>) -> Made<u32>) -> (Plain, ManualClock) {
+    let clock = ManualClock::new();
+    (set(builder(&clock)).build(), clock)
+}
+
+async fn ok(value: u32) -> Result<u32, Fail> {
+    Ok(value)
+}
+
+#[test]
+fn a_leader_that_is_dropped_hands_the_load_on() {
+    within_limit(|| {
+        let (cache, _) = plain(|builder| builder);
+        block_on(async {
+            let gate = Arc::new(Mutex::new(false));
+            let loader = {
+                let gate = Arc::clone(&gate);
+                || async move {
+                    while !*gate.lock().unwrap() {
+                        yield_now().await;
+                    }
+                    Ok(1)
+                }
+            };
+            let mut first = Box::pin(cache.get_or_load("k", loader));
+            assert!(poll_once(&mut first).await.is_none());
+            let mut second = pin!(cache.get_or_load("k", || async { unreachable!("the load goes on") }));
+            assert!(poll_once(&mut second).await.is_none());
+            drop(first);
+            *gate.lock().unwrap() = true;
+            assert_eq!(told(second.await).0, 1);
+            assert_eq!(cache.stats().loads, 1);
+        });
+    });
+}
+
+#[test]
+fn a_lone_leader_that_is_dropped_leaves_the_key_free() {
+    within_limit(|| {
+        let (cache, _) = plain(|builder| builder.max_loads(1).max_waiters(0));
+        block_on(async {
+            let mut first = Box::pin(cache.get_or_load("k", pending));
+            assert!(poll_once(&mut first).await.is_none());
+            drop(first);
+            assert_eq!(told(cache.get_or_load("k", || ok(2)).await), (2, Source::Loaded));
+        });
+    });
+}
+
+/// A loader may start its work when it is called, before its future is polled: in a thread, or as a task of its own.
+#[test]
+fn a_loader_that_begins_when_it_is_called_is_made_void_by_a_write_from_then_on() {
+    within_limit(|| {
+        for early in [false, true] {
+            let (cache, clock) = plain(|builder| builder.early_refresh(EAGER));
+            block_on(async {
+                if early {
+                    cache.put("k", 7).await.unwrap();
+                    clock.advance(TTL - SECOND);
+                }
+                let loader = || {
+                    // It has read what it returns, and then the key is written.
+                    block_on(cache.invalidate("k")).unwrap();
+                    ok(1)
+                };
+                let value = told(cache.get_or_load("k", loader).await).0;
+                assert!(value == 1 || early);
+                assert!(cache.get("k").await.unwrap().is_none(), "early: {early}");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_loader_that_panics_when_it_is_called_for_a_refresh_costs_no_caller_its_value() {
+    within_limit(|| {
+        let (cache, clock) = plain(|builder| builder.early_refresh(EAGER));
+        block_on(async {
+            cache.put("k", 1).await.unwrap();
+            clock.advance(TTL - SECOND * 20);
+            let panics = || -> std::future::Ready<Result<u32, Fail>> { panic!("a loader's panic") };
+            assert_eq!(told(cache.get_or_load("k", panics).await), (1, Source::Early));
+            assert_eq!(cache.stats().load_errors, 1);
+            clock.advance(SECOND);
+            assert_eq!(told(cache.get_or_load("k", || ok(2)).await), (2, Source::Early));
+        });
+    });
+}
+
+fn a_load_that_takes_too_long_is_dropped_and_all_are_told<X: Executor>() {
+    let (cache, clock) = cache::<X, u32>(|builder| builder.load_timeout(SECOND * 30));
+    let first = loading(&cache, "k", || Ok(1));
+    let second = joining(&cache, "k", uncalled());
+    until("the limit is set", || clock.sleepers() > 0);
+    clock.advance(SECOND * 30 - Duration::from_nanos(1));
+    clock.advance(Duration::from_nanos(1));
+    until("the load is over", || cache.stats().load_errors == 1);
+    assert!(matches!(first.end(), Err(Error::LoadTimedOut)));
+    assert!(matches!(second.end(), Err(Error::LoadTimedOut)));
+    assert!(cache.get("k").unwrap().is_none());
+    assert_eq!(told(cache.get_or_load("k", || Ok(2))), (2, Source::Loaded));
+}
+
+fn a_call_with_a_deadline_ends_and_the_load_goes_on_for_others<X: Executor>() {
+    let (cache, clock) = cache::<X, u32>(|builder| builder);
+    let call = |cache: &Tasks<X, u32, Memory<String, u32>>, limit: Duration| -> Answer<u32> {
+        let cache = cache.cache.clone();
+        X::drive(async move { cache.call("k").timeout(limit).get_or_load(pending).await })
+    };
+    let first = loading(&cache, "k", || Ok(1));
+    let limited = run({
+        let cache = cache.clone();
+        move || call(&cache, SECOND)
+    });
+    until("it waits", || cache.waiters("k") == 1 && clock.sleepers() > 0);
+    clock.advance(SECOND);
+    assert!(matches!(limited.end(), Err(Error::Deadline)));
+    assert_eq!(cache.waiters("k"), 0);
+    assert_eq!(told(first.end()), (1, Source::Loaded));
+    assert_eq!(told(call(&cache, SECOND)), (1, Source::Hit));
+}
+
+/// Also of a refresh that the call has drawn and would do itself, and of a load instead of which an old value may be served.
+fn a_deadline_ends_with_the_old_value_where_there_is_one<X: Executor>() {
+    let (cache, clock) = inline_cache::<X, u32>(|builder| builder.early_refresh(EAGER).stale_if_error(TTL));
+    cache.put("k", 1).unwrap();
+    for (advance, source) in [(TTL - SECOND * 5, Source::Early), (SECOND * 10, Source::Stale)] {
+        clock.advance(advance);
+        let before = clock.sleepers();
+        let limited = run({
+            let cache = cache.cache.clone();
+            move || X::drive(async move { cache.call("k").timeout(SECOND).get_or_load(pending).await })
+        });
+        until("the limit is set", || clock.sleepers() > before);
+        clock.advance(SECOND);
+        assert_eq!(told(limited.end()), (1, source));
+    }
+}
+
+/// J4.
+fn j4_whatever_a_spawner_does_the_hit_returns_and_a_later_one_may_refresh<X: Executor>() {
+    type Kept = Arc<Mutex<Vec<BoxFuture>>>;
+    for what in ["panics", "drops", "keeps"] {
+        let clock = ManualClock::new();
+        let kept: Kept = Arc::default();
+        let spawner = {
+            let kept = Arc::clone(&kept);
+            move |refresh: BoxFuture| match what {
+                "panics" => panic!("a spawner's panic"),
+                "drops" => drop(refresh),
+                _ => kept.lock().unwrap().push(refresh),
+            }
+        };
+        let cache: Plain = builder(&clock).early_refresh(EAGER).max_refreshes(1).spawner(spawner).build();
+        X::drive(async move {
+            cache.put("k", 1).await.unwrap();
+            clock.advance(TTL - SECOND);
+            assert_eq!(told(cache.get_or_load("k", || ok(2)).await), (1, Source::Early));
+            let again = told(cache.get_or_load("k", || ok(3)).await);
+            if what == "keeps" {
+                assert_eq!(again, (1, Source::Hit), "it is on until it is dropped");
+                let refresh = kept.lock().unwrap().pop();
+                drop(refresh);
+                assert_eq!(told(cache.get_or_load("k", || ok(4)).await), (1, Source::Early));
+                let refresh = kept.lock().unwrap().pop().unwrap();
+                refresh.await;
+                assert_eq!(told(cache.get("k").await.map(Option::unwrap)), (4, Source::Hit));
+            } else {
+                assert_eq!(again, (1, Source::Early));
+            }
+        });
+    }
+}
+
+fn a_loader_that_calls_the_cache_for_its_own_key_is_told<X: Executor>() {
+    let (cache, _) = cache::<X, u32>(|builder| builder);
+    let cache = cache.cache;
+    X::drive(async move {
+        let inner = cache.clone();
+        let loader = move || async move {
+            assert!(matches!(inner.get_or_load("k", || ok(1)).await, Err(Error::Reentrant)));
+            let other = inner.get_or_load("other", || ok(2)).await;
+            Ok(told(other).0)
+        };
+        assert_eq!(told(cache.get_or_load("k", loader).await), (2, Source::Loaded));
+    });
+}
+
+fn closing_drops_a_refresh_that_does_not_end<X: Executor>() {
+    let clock = ManualClock::new();
+    let cache: Plain = builder(&clock).early_refresh(EAGER).spawner(X::spawn).build();
+    let dropped = Gate::new();
+    struct Tell(Gate);
+    impl Drop for Tell {
+        fn drop(&mut self) {
+            self.0.open();
+        }
+    }
+    let tell = Tell(dropped.clone());
+    let drive = {
+        let (cache, clock) = (cache.clone(), clock.clone());
+        async move {
+            cache.put("k", 1).await.unwrap();
+            clock.advance(TTL - SECOND);
+            let never = move || async move {
+                let _tell = tell;
+                pending().await
+            };
+            assert_eq!(told(cache.get_or_load("k", never).await), (1, Source::Early));
+        }
+    };
+    X::drive(drive);
+    let closing = run({
+        let cache = cache.clone();
+        move || X::drive(async move { cache.close(SECOND).await })
+    });
+    until("it waits", || clock.sleepers() > 0);
+    clock.advance(SECOND);
+    assert!(!closing.end());
+    dropped.wait();
+}
+
+macro_rules! on_each {
+    ($($case:ident;)+) => {
+        on_each! { @on smol Smol $($case)+ }
+        on_each! { @on tokio Tokio $($case)+ }
+        on_each! { @on block_on BlockOn $($case)+ }
+    };
+    (@on $name:ident $executor:ident $($case:ident)+) => {
+        mod $name {
+            $(#[test]
+            fn $case() {
+                super::within_limit(super::$case::<super::$executor>);
+            })+
+        }
+    };
+}
+
+on_each! {
+    a_load_that_takes_too_long_is_dropped_and_all_are_told;
+    a_call_with_a_deadline_ends_and_the_load_goes_on_for_others;
+    a_deadline_ends_with_the_old_value_where_there_is_one;
+    j4_whatever_a_spawner_does_the_hit_returns_and_a_later_one_may_refresh;
+    a_loader_that_calls_the_cache_for_its_own_key_is_told;
+    closing_drops_a_refresh_that_does_not_end;
+}

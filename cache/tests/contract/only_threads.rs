@@ -1,0 +1,158 @@
+//! What concerns the cache for threads only. A thread cannot be interrupted, so its own time limits are real time here.
+
+use crate::support::gate::Gate;
+use crate::support::limits::{until, within_limit};
+use crate::support::run::{Runs, loading, refreshing, run, told, uncalled};
+use crate::support::thread_way::Threads;
+use crate::support::way::{SECOND, TTL, cache, inline_cache};
+use oneflight_cache::{Error, Policy, Source};
+use std::cell::Cell;
+use std::time::Duration;
+
+const EAGER: Policy = Policy::Eager { window: 0.5 };
+/// Passes soon.
+const SOON: Duration = Duration::from_millis(20);
+
+#[test]
+fn past_the_age_of_a_stuck_load_one_of_those_who_wait_leads_another() {
+    within_limit(|| {
+        let (cache, clock) = cache::<Threads, u32>(|builder| builder.load_timeout(SOON));
+        let stuck = loading(&cache, "k", || Ok(1));
+        clock.advance(SECOND);
+        let runs = Runs::default();
+        let callers: Vec<_> = (0..4)
+            .map(|_| {
+                let (cache, loader) = (cache.clone(), runs.returning(Ok(2)));
+                run(move || cache.get_or_load("k", loader))
+            })
+            .collect();
+        for caller in callers {
+            assert_eq!(told(caller.end()).0, 2);
+        }
+        assert_eq!(runs.get(), 1);
+        assert_eq!(told(stuck.end()), (1, Source::Loaded));
+        assert_eq!(told(cache.get_or_load("k", uncalled())).0, 2, "the newer one stays");
+    });
+}
+
+#[test]
+fn a_call_with_a_deadline_ends_and_the_load_goes_on_for_others() {
+    within_limit(|| {
+        let (cache, clock) = cache::<Threads, u32>(|builder| builder.stale_if_error(TTL));
+        cache.put("old", 7).unwrap();
+        clock.advance(TTL);
+        let (on, old) = (loading(&cache, "k", || Ok(1)), loading(&cache, "old", || Ok(8)));
+        assert!(matches!(cache.call("k").timeout(SOON).get_or_load(uncalled()), Err(Error::Deadline)));
+        assert!(matches!(cache.call("k").timeout(Duration::ZERO).get_or_load(uncalled()), Err(Error::Deadline)));
+        assert_eq!(told(cache.call("old").timeout(SOON).get_or_load(uncalled())), (7, Source::Stale));
+        assert_eq!(cache.waiters("k"), 0);
+        assert_eq!(told(on.end()), (1, Source::Loaded));
+        assert_eq!(told(old.end()), (8, Source::Loaded));
+        assert_eq!(told(cache.call("k").timeout(SOON).get_or_load(uncalled())), (1, Source::Hit));
+    });
+}
+
+#[test]
+fn a_loader_that_borrows_refreshes_inline_though_there_are_helpers() {
+    within_limit(|| {
+        let (cache, clock) = cache::<Threads, u32>(|builder| builder.early_refresh(EAGER));
+        let runs = Cell::new(0);
+        let load = || {
+            runs.set(runs.get() + 1);
+            Ok(runs.get())
+        };
+        assert_eq!(told(cache.get_or_load_inline("k", load)), (1, Source::Loaded));
+        assert_eq!(told(cache.get_or_load_inline("k", load)), (1, Source::Hit));
+        clock.advance(TTL - SECOND);
+        assert_eq!(told(cache.get_or_load_inline("k", load)), (2, Source::Early));
+        assert_eq!(told(cache.get_or_load_inline("k", load)), (2, Source::Hit));
+    });
+}
+
+#[test]
+fn a_loader_that_calls_the_cache_for_its_own_key_is_told() {
+    within_limit(|| {
+        let (cache, _) = cache::<Threads, u32>(|builder| builder);
+        let inner = cache.clone();
+        let loader = move || {
+            assert!(matches!(inner.get_or_load("k", uncalled()), Err(Error::Reentrant)));
+            Ok(told(inner.get_or_load("other", || Ok(2))).0)
+        };
+        assert_eq!(told(cache.get_or_load("k", loader)), (2, Source::Loaded));
+    });
+}
+
+#[test]
+fn a_refresh_that_does_not_end_is_not_waited_for_longer_than_allowed() {
+    within_limit(|| {
+        for beside in [true, false] {
+            let set = |builder: crate::support::way::Made<u32>| builder.early_refresh(EAGER);
+            let (cache, clock) = if beside { cache::<Threads, u32>(set) } else { inline_cache::<Threads, u32>(set) };
+            cache.put("k", 1).unwrap();
+            clock.advance(TTL - SECOND);
+            let drawn = loading(&cache, "k", || Ok(2));
+            assert!(!cache.close(SOON), "helpers: {beside}");
+            drop(drawn.end());
+            assert!(cache.close(SECOND * 30));
+        }
+    });
+}
+
+/// Two helpers do not do three refreshes at once, and do all of them.
+#[test]
+fn refreshes_wait_for_a_helper_to_be_free() {
+    within_limit(|| {
+        let (cache, clock) = cache::<Threads, u32>(|builder| builder.early_refresh(EAGER).helper_threads(1));
+        cache.put("a", 1).unwrap();
+        cache.put("b", 1).unwrap();
+        clock.advance(TTL - SECOND);
+        let (first, _) = refreshing(&cache, "a", || Ok(2));
+        let begun = Gate::new();
+        let tell = begun.clone();
+        let second = move || {
+            tell.open();
+            Ok(3)
+        };
+        assert_eq!(told(cache.get_or_load("b", second)), (1, Source::Early));
+        assert_eq!(told(cache.get_or_load("b", uncalled())), (1, Source::Hit));
+        first.0.open();
+        begun.wait();
+        until("both are stored", || *cache.get("a").unwrap().unwrap() == 2 && *cache.get("b").unwrap().unwrap() == 3);
+        assert!(cache.close(SECOND * 30));
+    });
+}
+
+/// The threads go when the last handle does.
+#[test]
+fn helper_threads_end_with_the_cache() {
+    within_limit(|| {
+        let (ended, last) = (Gate::new(), Gate::new());
+        struct Tell(Gate);
+        impl Drop for Tell {
+            fn drop(&mut self) {
+                self.0.open();
+            }
+        }
+        std::thread_local! {
+            static TELL: Cell<Option<Tell>> = const { Cell::new(None) };
+        }
+        let (cache, clock) = cache::<Threads, u32>(|builder| builder.early_refresh(EAGER));
+        cache.put("k", 1).unwrap();
+        clock.advance(TTL - SECOND);
+        let tell = Tell(ended.clone());
+        let loader = {
+            let last = last.clone();
+            move || {
+                // Dropped when the thread ends.
+                TELL.set(Some(tell));
+                last.wait();
+                Ok(2)
+            }
+        };
+        assert_eq!(told(cache.get_or_load("k", loader)), (1, Source::Early));
+        // The refresh has the last handle.
+        drop(cache);
+        last.open();
+        ended.wait();
+    });
+}

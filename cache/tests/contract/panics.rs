@@ -1,0 +1,55 @@
+//! Loaders that panic.
+
+use crate::support::run::{held, joining, loading, run, told, uncalled};
+use crate::support::way::{AnyCache, Way, cache};
+use oneflight_cache::Source;
+use std::panic::panic_any;
+
+#[derive(Debug, PartialEq, Eq)]
+struct Blown(u32);
+
+pub(crate) fn a_panic_reaches_its_own_caller_and_one_that_waits_takes_over<W: Way>() {
+    let (cache, _) = cache::<W, u32>(|builder| builder);
+    let first = loading(&cache, "k", || panic_any(Blown(7)));
+    let second = joining(&cache, "k", || Ok(2));
+    assert_eq!(*first.let_go().panic().downcast::<Blown>().unwrap(), Blown(7));
+    assert_eq!(told(second.end()), (2, Source::Loaded));
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
+}
+
+pub(crate) fn a_panic_leaves_the_key_free<W: Way>() {
+    let (cache, _) = cache::<W, u32>(|builder| builder.max_loads(1).max_waiters(0));
+    for _ in 0..3 {
+        let caller = run({
+            let cache = cache.clone();
+            move || cache.get_or_load("k", || panic_any(Blown(7)))
+        });
+        assert_eq!(*caller.panic().downcast::<Blown>().unwrap(), Blown(7));
+    }
+    let caller = run({
+        let cache = cache.clone();
+        move || cache.get_or_load_many(&["k"], |_| panic_any(Blown(8)))
+    });
+    assert_eq!(*caller.panic().downcast::<Blown>().unwrap(), Blown(8));
+    let refresh = held(|| panic_any(Blown(9)), {
+        let cache = cache.clone();
+        move |loader| cache.refresh("k", loader)
+    });
+    assert_eq!(*refresh.let_go().panic().downcast::<Blown>().unwrap(), Blown(9));
+    assert_eq!(told(cache.get_or_load("k", || Ok(1))), (1, Source::Loaded));
+}
+
+pub(crate) fn if_a_batch_panics_those_who_wait_for_its_keys_take_over<W: Way>() {
+    let (cache, _) = cache::<W, u32>(|builder| builder);
+    let batch = held(|| panic_any(Blown(7)), {
+        let cache = cache.clone();
+        move |loader: Box<dyn FnOnce() -> Vec<u32> + Send>| {
+            let loader = std::sync::Mutex::new(Some(loader));
+            cache.get_or_load_many(&["a", "b"], move |_| Ok(loader.lock().unwrap().take().expect("called once")()))
+        }
+    });
+    let (a, b) = (joining(&cache, "a", || Ok(1)), joining(&cache, "b", || Ok(2)));
+    assert_eq!(*batch.let_go().panic().downcast::<Blown>().unwrap(), Blown(7));
+    assert_eq!(told(a.end()), (1, Source::Loaded));
+    assert_eq!(told(b.end()), (2, Source::Loaded));
+}
