@@ -34,16 +34,25 @@ mod writes;
 
 macro_rules! cases {
     ($($module:ident::$case:ident;)+) => {
-        cases! { @way threads: crate::support::thread_way::Threads, $($module::$case;)+ }
-        cases! { @way smol: crate::support::task_ways::Smol, $($module::$case;)+ }
-        cases! { @way tokio: crate::support::task_ways::Tokio, $($module::$case;)+ }
-        cases! { @way block_on: crate::support::task_ways::BlockOn, $($module::$case;)+ }
+        mod threads {
+            $(#[test]
+            fn $case() {
+                crate::support::limits::within_limit(crate::$module::$case::<crate::support::thread_way::Threads>);
+            })+
+        }
+        cases! { @executor smol: Smol, $($module::$case;)+ }
+        cases! { @executor tokio: Tokio, $($module::$case;)+ }
+        cases! { @executor block_on: BlockOn, $($module::$case;)+ }
     };
-    (@way $name:ident: $way:ty, $($module:ident::$case:ident;)+) => {
+    (@executor $name:ident: $executor:ident, $($module:ident::$case:ident;)+) => {
         mod $name {
             $(#[test]
             fn $case() {
-                crate::support::limits::within_limit(crate::$module::$case::<$way>);
+                use crate::support::task_ways::{Executor, Tasks};
+                crate::support::limits::within_limit(|| {
+                    Executor::$executor.choose();
+                    crate::$module::$case::<Tasks>();
+                });
             })+
         }
     };

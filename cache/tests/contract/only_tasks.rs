@@ -3,7 +3,7 @@
 use crate::support::gate::Gate;
 use crate::support::limits::{until, within_limit};
 use crate::support::run::{joining, loading, run, told, uncalled};
-use crate::support::task_ways::{BlockOn, Executor, Smol, Tasks, Tokio};
+use crate::support::task_ways::{Executor, TaskCache, Tasks};
 use crate::support::way::{Answer, AnyCache, Fail, Made, SECOND, TTL, builder, cache, inline_cache};
 use futures_lite::future::{block_on, pending, poll_once, yield_now};
 use oneflight_cache::test_util::ManualClock;
@@ -105,8 +105,8 @@ fn a_loader_that_panics_when_it_is_called_for_a_refresh_costs_no_caller_its_valu
     });
 }
 
-fn a_load_that_takes_too_long_is_dropped_and_all_are_told<X: Executor>() {
-    let (cache, clock) = cache::<X, u32>(|builder| builder.load_timeout(SECOND * 30));
+fn a_load_that_takes_too_long_is_dropped_and_all_are_told(_: Executor) {
+    let (cache, clock) = cache::<Tasks, u32>(|builder| builder.load_timeout(SECOND * 30));
     let first = loading(&cache, "k", || Ok(1));
     let second = joining(&cache, "k", uncalled());
     until("the limit is set", || clock.sleepers() > 0);
@@ -119,11 +119,11 @@ fn a_load_that_takes_too_long_is_dropped_and_all_are_told<X: Executor>() {
     assert_eq!(told(cache.get_or_load("k", || Ok(2))), (2, Source::Loaded));
 }
 
-fn a_call_with_a_deadline_ends_and_the_load_goes_on_for_others<X: Executor>() {
-    let (cache, clock) = cache::<X, u32>(|builder| builder);
-    let call = |cache: &Tasks<X, u32, Memory<String, u32>>, limit: Duration| -> Answer<u32> {
+fn a_call_with_a_deadline_ends_and_the_load_goes_on_for_others(executor: Executor) {
+    let (cache, clock) = cache::<Tasks, u32>(|builder| builder);
+    let call = move |cache: &TaskCache<u32, Memory<String, u32>>, limit: Duration| -> Answer<u32> {
         let cache = cache.cache.clone();
-        X::drive(async move { cache.call("k").timeout(limit).get_or_load(pending).await })
+        executor.drive(async move { cache.call("k").timeout(limit).get_or_load(pending).await })
     };
     let first = loading(&cache, "k", || Ok(1));
     let limited = run({
@@ -139,15 +139,15 @@ fn a_call_with_a_deadline_ends_and_the_load_goes_on_for_others<X: Executor>() {
 }
 
 /// Also of a refresh that the call has drawn and would do itself, and of a load instead of which an old value may be served.
-fn a_deadline_ends_with_the_old_value_where_there_is_one<X: Executor>() {
-    let (cache, clock) = inline_cache::<X, u32>(|builder| builder.early_refresh(EAGER).stale_if_error(TTL));
+fn a_deadline_ends_with_the_old_value_where_there_is_one(executor: Executor) {
+    let (cache, clock) = inline_cache::<Tasks, u32>(|builder| builder.early_refresh(EAGER).stale_if_error(TTL));
     cache.put("k", 1).unwrap();
     for (advance, source) in [(TTL - SECOND * 5, Source::Early), (SECOND * 10, Source::Stale)] {
         clock.advance(advance);
         let before = clock.sleepers();
         let limited = run({
             let cache = cache.cache.clone();
-            move || X::drive(async move { cache.call("k").timeout(SECOND).get_or_load(pending).await })
+            move || executor.drive(async move { cache.call("k").timeout(SECOND).get_or_load(pending).await })
         });
         until("the limit is set", || clock.sleepers() > before);
         clock.advance(SECOND);
@@ -156,7 +156,7 @@ fn a_deadline_ends_with_the_old_value_where_there_is_one<X: Executor>() {
 }
 
 /// J4.
-fn j4_whatever_a_spawner_does_the_hit_returns_and_a_later_one_may_refresh<X: Executor>() {
+fn j4_whatever_a_spawner_does_the_hit_returns_and_a_later_one_may_refresh(executor: Executor) {
     type Kept = Arc<Mutex<Vec<BoxFuture>>>;
     for what in ["panics", "drops", "keeps"] {
         let clock = ManualClock::new();
@@ -170,7 +170,7 @@ fn j4_whatever_a_spawner_does_the_hit_returns_and_a_later_one_may_refresh<X: Exe
             }
         };
         let cache: Plain = builder(&clock).early_refresh(EAGER).max_refreshes(1).spawner(spawner).build();
-        X::drive(async move {
+        executor.drive(async move {
             cache.put("k", 1).await.unwrap();
             clock.advance(TTL - SECOND);
             assert_eq!(told(cache.get_or_load("k", || ok(2)).await), (1, Source::Early));
@@ -190,10 +190,10 @@ fn j4_whatever_a_spawner_does_the_hit_returns_and_a_later_one_may_refresh<X: Exe
     }
 }
 
-fn a_loader_that_calls_the_cache_for_its_own_key_is_told<X: Executor>() {
-    let (cache, _) = cache::<X, u32>(|builder| builder);
+fn a_loader_that_calls_the_cache_for_its_own_key_is_told(executor: Executor) {
+    let (cache, _) = cache::<Tasks, u32>(|builder| builder);
     let cache = cache.cache;
-    X::drive(async move {
+    executor.drive(async move {
         let inner = cache.clone();
         let loader = move || async move {
             assert!(matches!(inner.get_or_load("k", || ok(1)).await, Err(Error::Reentrant)));
@@ -204,9 +204,9 @@ fn a_loader_that_calls_the_cache_for_its_own_key_is_told<X: Executor>() {
     });
 }
 
-fn closing_drops_a_refresh_that_does_not_end<X: Executor>() {
+fn closing_drops_a_refresh_that_does_not_end(executor: Executor) {
     let clock = ManualClock::new();
-    let cache: Plain = builder(&clock).early_refresh(EAGER).spawner(X::spawn).build();
+    let cache: Plain = builder(&clock).early_refresh(EAGER).spawner(move |task| executor.spawn(task)).build();
     let dropped = Gate::new();
     struct Tell(Gate);
     impl Drop for Tell {
@@ -227,10 +227,10 @@ fn closing_drops_a_refresh_that_does_not_end<X: Executor>() {
             assert_eq!(told(cache.get_or_load("k", never).await), (1, Source::Early));
         }
     };
-    X::drive(drive);
+    executor.drive(drive);
     let closing = run({
         let cache = cache.clone();
-        move || X::drive(async move { cache.close(SECOND).await })
+        move || executor.drive(async move { cache.close(SECOND).await })
     });
     until("it waits", || clock.sleepers() > 0);
     clock.advance(SECOND);
@@ -248,7 +248,10 @@ macro_rules! on_each {
         mod $name {
             $(#[test]
             fn $case() {
-                super::within_limit(super::$case::<super::$executor>);
+                super::within_limit(|| {
+                    super::Executor::$executor.choose();
+                    super::$case(super::Executor::$executor);
+                });
             })+
         }
     };

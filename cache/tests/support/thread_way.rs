@@ -1,6 +1,6 @@
 //! The cache for threads.
 
-use super::way::{Answer, AnyCache, AnyStore, Fail, Made, Refreshes, Value, Way};
+use super::way::{Answer, AnyCache, AnyStore, BatchLoader, Fail, Loader, Made, Refreshes, Value, Way};
 use oneflight_cache::blocking::Cache;
 use oneflight_cache::{Error, Fetched, Stats};
 use std::time::Duration;
@@ -16,11 +16,11 @@ impl<V: Value, S: AnyStore<V>> AnyCache<V, S> for Cache<String, V, Fail, S> {
         if refreshes == Refreshes::Inline { builder.helper_threads(0) } else { builder }.build_blocking()
     }
 
-    fn get_or_load(&self, key: &str, loader: impl FnOnce() -> Result<V, Fail> + Send + 'static) -> Answer<V> {
+    fn boxed_get_or_load(&self, key: &str, loader: Loader<V>) -> Answer<V> {
         Self::get_or_load(self, key, loader)
     }
 
-    fn bypass(&self, key: &str, loader: impl FnOnce() -> Result<V, Fail> + Send + 'static) -> Answer<V> {
+    fn boxed_bypass(&self, key: &str, loader: Loader<V>) -> Answer<V> {
         self.call(key).bypass().get_or_load(loader)
     }
 
@@ -40,15 +40,11 @@ impl<V: Value, S: AnyStore<V>> AnyCache<V, S> for Cache<String, V, Fail, S> {
         Self::invalidate_all(self)
     }
 
-    fn refresh(&self, key: &str, loader: impl FnOnce() -> Result<V, Fail> + Send + 'static) -> Answer<V> {
+    fn boxed_refresh(&self, key: &str, loader: Loader<V>) -> Answer<V> {
         Self::refresh(self, key, loader)
     }
 
-    fn get_or_load_many(
-        &self,
-        keys: &[&str],
-        loader: impl Fn(Vec<String>) -> Result<Vec<V>, Fail> + Send + Sync + 'static,
-    ) -> Result<Vec<Fetched<V>>, Error<Fail>> {
+    fn boxed_get_or_load_many(&self, keys: &[&str], loader: BatchLoader<V>) -> Result<Vec<Fetched<V>>, Error<Fail>> {
         let load = |keys: Vec<&str>| loader(keys.into_iter().map(str::to_owned).collect());
         Self::get_or_load_many(self, keys.iter().copied(), load)
     }

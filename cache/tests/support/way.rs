@@ -3,6 +3,7 @@
 use oneflight_cache::test_util::ManualClock;
 use oneflight_cache::{BlockingStore, Builder, Cache, Error, Fetched, Memory, Policy, Stats, Store};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Values of the suite.
@@ -30,6 +31,8 @@ impl fmt::Display for Fail {
 impl std::error::Error for Fail {}
 
 pub(crate) type Answer<V> = Result<Fetched<V>, Error<Fail>>;
+pub(crate) type Loader<V> = Box<dyn FnOnce() -> Result<V, Fail> + Send>;
+pub(crate) type BatchLoader<V> = Arc<dyn Fn(Vec<String>) -> Result<Vec<V>, Fail> + Send + Sync>;
 pub(crate) type Made<V, S = Memory<String, V>> = Builder<String, V, Fail, S>;
 
 /// Where refreshes are done.
@@ -50,18 +53,36 @@ pub(crate) trait Way: 'static {
 pub(crate) trait AnyCache<V: Value, S: AnyStore<V>>: Clone + Send + Sync + 'static {
     fn with(builder: Made<V, S>, refreshes: Refreshes) -> Self;
 
-    fn get_or_load(&self, key: &str, loader: impl FnOnce() -> Result<V, Fail> + Send + 'static) -> Answer<V>;
-    fn bypass(&self, key: &str, loader: impl FnOnce() -> Result<V, Fail> + Send + 'static) -> Answer<V>;
+    fn boxed_get_or_load(&self, key: &str, loader: Loader<V>) -> Answer<V>;
+    fn boxed_bypass(&self, key: &str, loader: Loader<V>) -> Answer<V>;
     fn get(&self, key: &str) -> Result<Option<Fetched<V>>, Error<Fail>>;
     fn put(&self, key: &str, value: V) -> Result<(), Error<Fail>>;
     fn invalidate(&self, key: &str) -> Result<(), Error<Fail>>;
     fn invalidate_all(&self) -> Result<(), Error<Fail>>;
-    fn refresh(&self, key: &str, loader: impl FnOnce() -> Result<V, Fail> + Send + 'static) -> Answer<V>;
+    fn boxed_refresh(&self, key: &str, loader: Loader<V>) -> Answer<V>;
+    fn boxed_get_or_load_many(&self, keys: &[&str], loader: BatchLoader<V>) -> Result<Vec<Fetched<V>>, Error<Fail>>;
+
+    // In boxes, so that all that a call needs is not compiled anew for each loader of the suite.
+
+    fn get_or_load(&self, key: &str, loader: impl FnOnce() -> Result<V, Fail> + Send + 'static) -> Answer<V> {
+        self.boxed_get_or_load(key, Box::new(loader))
+    }
+
+    fn bypass(&self, key: &str, loader: impl FnOnce() -> Result<V, Fail> + Send + 'static) -> Answer<V> {
+        self.boxed_bypass(key, Box::new(loader))
+    }
+
+    fn refresh(&self, key: &str, loader: impl FnOnce() -> Result<V, Fail> + Send + 'static) -> Answer<V> {
+        self.boxed_refresh(key, Box::new(loader))
+    }
+
     fn get_or_load_many(
         &self,
         keys: &[&str],
         loader: impl Fn(Vec<String>) -> Result<Vec<V>, Fail> + Send + Sync + 'static,
-    ) -> Result<Vec<Fetched<V>>, Error<Fail>>;
+    ) -> Result<Vec<Fetched<V>>, Error<Fail>> {
+        self.boxed_get_or_load_many(keys, Arc::new(loader))
+    }
 
     fn set_coalescing(&self, on: bool);
     fn set_early_refresh(&self, on: bool);
