@@ -10,8 +10,7 @@ use crate::inner::{Flown, Inner, Landed, Leave, Why};
 use crate::memory::Memory;
 use crate::stats::{Count, Stats};
 use crate::store::{Blocking, BlockingStore};
-use crate::time::Time;
-use futures_lite::future::block_on;
+use crate::time::{Time, block_on};
 use hashbrown::Equivalent;
 use oneflight::{CallError, Role, SyncGroup};
 use std::fmt;
@@ -337,7 +336,7 @@ where
                     None => inner.fetched(entry, source, now),
                     Some(landed) => {
                         inner.counters.add(if source == Source::Early { Count::Early } else { Count::Stale });
-                        Fetched { value: landed.value, source, age: inner.now().since(landed.loaded_at) }
+                        Fetched { value: landed.value, source, age: landed.age }
                     }
                 });
             }
@@ -423,7 +422,7 @@ where
             Source::Hit => self.inner.counters.add(Count::Hits),
             _ => {}
         }
-        Fetched { value: landed.value, source, age: self.inner.now().since(landed.loaded_at) }
+        Fetched { value: landed.value, source, age: landed.age }
     }
 
     /// Refreshes what a read has found, in this thread. `None` if it came to nothing.

@@ -472,7 +472,7 @@ where
             Source::Hit => self.inner.counters.add(Count::Hits),
             _ => {}
         }
-        Fetched { value: landed.value, source, age: self.inner.now().since(landed.loaded_at) }
+        Fetched { value: landed.value, source, age: landed.age }
     }
 
     async fn fly<F>(self: Arc<Self>, key: K, why: Why, begun: Begun, loader: F) -> Flown<V, E>
@@ -514,7 +514,7 @@ where
             None => match within(options.timeout, &self.inner.config.timer, refresh).await.flatten() {
                 Some(Ok(landed)) => {
                     self.inner.counters.add(if source == Source::Early { Count::Early } else { Count::Stale });
-                    Fetched { value: landed.value, source, age: self.inner.now().since(landed.loaded_at) }
+                    Fetched { value: landed.value, source, age: landed.age }
                 }
                 _ => self.inner.fetched(entry, source, now),
             },

@@ -59,10 +59,8 @@ impl<V> Config<V> {
         Some(self.entry_with(value, loaded_at, now, cost, ttl))
     }
 
-    /// The entry of a value that was put.
-    pub(crate) fn entry_put(&self, value: V, now: Time, former: Option<&Entry<V>>) -> Option<Entry<V>> {
-        // What the last load took says how early the next must be.
-        let cost = former.map_or(Duration::ZERO, Entry::cost);
+    /// The entry of a value that was put, and that would take so long to load.
+    pub(crate) fn entry_put(&self, value: V, now: Time, cost: Duration) -> Option<Entry<V>> {
         let ttl = self.ttl_of(&value)?;
         Some(self.entry_with(value, now, now, cost, ttl))
     }

@@ -5,13 +5,13 @@ use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
 use crate::fill::{Action, Config as FillConfig, Event, Fill, OnStale, Outcome, Published};
 use crate::gate::{Gate, Pass};
-use crate::loads::{KeyHash, Load, Loads, Mark};
+use crate::loads::{KeyHash, Load, Loads, Mark, Storing};
 use crate::stats::{Count, Counters, Stats};
 use crate::store::Store;
 use crate::time::{Time, within};
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A cache without its flights.
@@ -23,6 +23,8 @@ pub(crate) struct Inner<V, S> {
     pub(crate) coalescing: AtomicBool,
     pub(crate) early_refresh: AtomicBool,
     pub(crate) closed: AtomicBool,
+    /// In nanoseconds; zero before the first load.
+    usual_cost: AtomicU64,
     /// Loads that are on.
     loading: Gate,
     /// Refreshes that are on.
@@ -36,9 +38,16 @@ pub(crate) type Flown<V, E> = Option<Result<Landed<V>, Error<E>>>;
 #[derive(Clone, Debug)]
 pub(crate) struct Landed<V> {
     pub(crate) value: V,
-    pub(crate) loaded_at: Time,
+    /// When it landed.
+    pub(crate) age: Duration,
     /// It was not loaded: somebody else had, by the time that this flight began.
     pub(crate) was_there: bool,
+}
+
+impl<V> Landed<V> {
+    pub(crate) fn found(entry: Entry<V>, now: Time) -> Self {
+        Self { age: now.since(entry.loaded_at()), value: entry.value, was_there: true }
+    }
 }
 
 /// Why a value is loaded.
@@ -50,6 +59,15 @@ pub(crate) enum Why {
     Refresh { seen: u32 },
     /// Somebody asked for it, whatever there is.
     Asked,
+}
+
+/// Does something when it is dropped, however that comes about.
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 /// A load of a key that has begun: what is written from now on makes it void. To be made before the loader is called, as that may
@@ -80,6 +98,7 @@ impl<V, S> Inner<V, S> {
             coalescing: AtomicBool::new(true),
             early_refresh: AtomicBool::new(true),
             closed: AtomicBool::new(false),
+            usual_cost: AtomicU64::new(0),
         }
     }
 
@@ -122,6 +141,19 @@ impl<V, S> Inner<V, S> {
         let mark = self.loads.begin_refresh(hash(), now)?;
         self.counters.add(Count::Refreshes);
         Some(Leave { _mark: mark, _pass: pass })
+    }
+
+    /// How long loads take, on average, of late.
+    fn usual_cost(&self) -> Duration {
+        Duration::from_nanos(self.usual_cost.load(Ordering::Relaxed))
+    }
+
+    fn note_cost(&self, took: Duration) {
+        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        // Not exact if loads end at the same time, and need not be.
+        let before = self.usual_cost.load(Ordering::Relaxed);
+        let usual = if before == 0 { took } else { before / 4 * 3 + took / 4 };
+        self.usual_cost.store(usual, Ordering::Relaxed);
     }
 
     pub(crate) fn failed(&self, hash: KeyHash) {
@@ -177,11 +209,12 @@ impl<V, S> Inner<V, S> {
         S: Store<K, V>,
         F: Future<Output = Option<Result<V, E>>>,
     {
-        let Begun { load, at: begun } = begun;
+        // Clocks are slow: it is now until the loader has run.
+        let Begun { mut load, at: begun } = begun;
+        let mut now = begun;
         let clock = |time: Time| time.since(Time::START);
         // No epoch is ever forgotten here.
         let config = FillConfig { on_stale: OnStale::Replace, epoch_life: Duration::MAX, ..FillConfig::default() };
-        let now = self.now();
         let mut fill = match why {
             Why::Missing { .. } | Why::Asked => Fill::read(config, 0, clock(now)),
             Why::Refresh { seen } => Fill::refresh(config, 0, seen, clock(now)),
@@ -189,7 +222,7 @@ impl<V, S> Inner<V, S> {
         let mut loader = Some(loader);
         let mut former = None;
         let mut found: Option<Entry<V>> = None;
-        let mut loaded: Option<(V, Time)> = None;
+        let mut loaded: Option<V> = None;
         let mut error = None;
         let mut action = fill.action();
         loop {
@@ -199,43 +232,48 @@ impl<V, S> Inner<V, S> {
                     Why::Missing { found: Some(version) } => Event::Stale { version },
                     _ => Event::Miss { unreadable: None },
                 },
-                Action::Acquire { seen } => {
-                    let now = self.now();
-                    match self.store.get(key, now).await {
-                        Err(error) => {
-                            let _: Error<E> = self.store_failed(error);
-                            Event::StoreError { ambiguous: false }
+                Action::Acquire { seen } => match self.store.get(key, now).await {
+                    Err(error) => {
+                        let _: Error<E> = self.store_failed(error);
+                        Event::StoreError { ambiguous: false }
+                    }
+                    Ok(entry) => {
+                        let event = self.acquired(entry.as_ref(), seen, why, now);
+                        if event == Event::Filled {
+                            found = entry;
+                        } else {
+                            former = entry;
                         }
-                        Ok(entry) => {
-                            let event = self.acquired(entry.as_ref(), seen, why, now);
-                            if event == Event::Filled {
-                                found = entry;
-                            } else {
-                                former = entry;
-                            }
-                            event
+                        event
+                    }
+                },
+                Action::Load { .. } => {
+                    let (result, ended) = self.run(limit, now, loader.take()).await;
+                    now = ended;
+                    match result {
+                        Some(Ok(value)) => {
+                            loaded = Some(value);
+                            Event::LoadOk { store: true }
+                        }
+                        failed => {
+                            error = failed.and_then(Result::err);
+                            Event::LoadFailed
                         }
                     }
                 }
-                Action::Load { .. } => match self.run(limit, loader.take()).await {
-                    Some(Ok(value)) => {
-                        loaded = Some((value, begun));
-                        Event::LoadOk { store: true }
-                    }
-                    failed => {
-                        error = failed.and_then(Result::err);
-                        Event::LoadFailed
-                    }
-                },
                 Action::Publish { .. } => {
-                    let (value, begun) = loaded.as_ref().expect("what is published was loaded");
-                    self.publish(key, &load, value.clone(), *begun, former.as_ref()).await
+                    let value = loaded.as_ref().expect("what is published was loaded");
+                    self.publish(key, &load, value.clone(), [begun, now], former.as_ref()).await
                 }
                 Action::Release => Event::Released,
                 Action::Wait { .. } => Event::Tick,
-                Action::Done(outcome) => return self.landed(&load, outcome, found, loaded, error),
+                Action::Done(outcome) => {
+                    let found = found.map(|entry| Landed::found(entry, now));
+                    let loaded = loaded.map(|value| Landed { value, age: now.since(begun), was_there: false });
+                    return self.landed(&mut load, outcome, found, loaded, error);
+                }
             };
-            action = fill.step(event, clock(self.now())).unwrap_or_else(|refused| panic!("{refused}"));
+            action = fill.step(event, clock(now)).unwrap_or_else(|refused| panic!("{refused}"));
         }
     }
 
@@ -253,60 +291,62 @@ impl<V, S> Inner<V, S> {
         }
     }
 
-    pub(crate) async fn run<T, E, F>(&self, limit: Option<Duration>, loader: Option<F>) -> Option<Result<T, Error<E>>>
+    /// Runs a loader that began `at` that time. Tells when it has ended, too.
+    pub(crate) async fn run<T, E, F>(
+        &self,
+        limit: Option<Duration>,
+        at: Time,
+        loader: Option<F>,
+    ) -> (Option<Result<T, Error<E>>>, Time)
     where
         F: Future<Output = Option<Result<T, E>>>,
     {
         let Some(_pass) = self.loading.pass() else {
             self.counters.add(Count::Overloaded);
-            return Some(Err(Error::Overloaded));
+            return (Some(Err(Error::Overloaded)), at);
         };
         self.counters.add(Count::Loads);
-        let begun = self.now();
         let loader = loader.expect("a fill loads once");
         let result = match within(limit, &self.config.timer, loader).await {
             None => Some(Err(Error::LoadTimedOut)),
             Some(result) => result.map(|result| result.map_err(|error| Error::Load(Arc::new(error)))),
         };
-        let took = self.now().since(begun);
+        let ended = self.now();
+        let took = ended.since(at);
         self.counters.took(took);
+        self.note_cost(took);
         #[cfg(feature = "tracing")]
         match &result {
             Some(Ok(_)) => tracing::debug!(target: "oneflight_cache", ?took, "loaded"),
             Some(Err(_)) => tracing::warn!(target: "oneflight_cache", ?took, "the load failed"),
             None => tracing::warn!(target: "oneflight_cache", ?took, "the loader panicked"),
         }
-        result
+        (result, ended)
     }
 
-    /// Stores a value that was loaded since `begun`.
+    /// Stores a value that was loaded from the one time to the other.
     pub(crate) async fn publish<K>(
         &self,
         key: &K,
         load: &Load,
         value: V,
-        begun: Time,
+        [begun, ended]: [Time; 2],
         former: Option<&Entry<V>>,
     ) -> Event
     where
         S: Store<K, V>,
     {
         // The user's code, so not under the lock.
-        let Some(entry) = self.config.entry(value, begun, self.now(), former) else { return Event::Stored };
-        // Dropped after the lock, as values may call the cache when they are.
-        let there;
+        let Some(entry) = self.config.entry(value, begun, ended, former) else { return Event::Stored };
         let writing = self.loads.write(load.hash()).await;
-        if load.is_void() {
-            drop(writing);
-            return Event::Invalidated;
+        match load.storing(begun) {
+            Storing::Yes => {}
+            storing => {
+                drop(writing);
+                return if storing == Storing::Void { Event::Invalidated } else { Event::Superseded };
+            }
         }
-        let now = self.now();
-        there = self.store.get(key, now).await;
-        if matches!(&there, Ok(Some(other)) if other.loaded_at() > begun) {
-            drop(writing);
-            return Event::Superseded;
-        }
-        let put = self.store.put(key, entry, now).await;
+        let put = self.store.put(key, entry, ended).await;
         drop(writing);
         match put {
             Ok(displaced) => {
@@ -322,10 +362,10 @@ impl<V, S> Inner<V, S> {
 
     fn landed<E>(
         &self,
-        load: &Load,
+        load: &mut Load,
         outcome: Outcome,
-        found: Option<Entry<V>>,
-        loaded: Option<(V, Time)>,
+        found: Option<Landed<V>>,
+        loaded: Option<Landed<V>>,
         error: Option<Error<E>>,
     ) -> Flown<V, E> {
         match outcome {
@@ -333,8 +373,8 @@ impl<V, S> Inner<V, S> {
                 if published == Published::Invalidated {
                     self.counters.add(Count::Invalidated);
                 }
-                self.loads.succeed(load.hash());
-                loaded.map(|(value, loaded_at)| Ok(Landed { value, loaded_at, was_there: false }))
+                load.succeed();
+                loaded.map(Ok)
             }
             Outcome::LoadFailed => {
                 if !matches!(error, Some(Error::Overloaded)) {
@@ -346,7 +386,7 @@ impl<V, S> Inner<V, S> {
                 if outcome == Outcome::Ducked {
                     self.counters.add(Count::Ducked);
                 }
-                found.map(|entry| Ok(Landed { loaded_at: entry.loaded_at(), value: entry.value, was_there: true }))
+                found.map(Ok)
             }
         }
     }
@@ -364,23 +404,24 @@ impl<V, S> Inner<V, S> {
             Some(value) => {
                 let now = self.now();
                 let former = self.look(key, now).await;
-                self.config.entry_put(value, now, former.as_ref())
+                // What the last load took says how early the next must be.
+                let cost = former.map_or_else(|| self.usual_cost(), |former| former.cost());
+                self.config.entry_put(value, now, cost)
             }
         };
         let is_put = entry.is_some();
         let writing = self.loads.write(hash).await;
-        // Also if the store fails, or this is dropped.
-        self.loads.void(hash);
-        forget();
-        let now = self.now();
+        // When the store has been written to, as a flight that begins meanwhile may find what was there before: whoever comes
+        // from then on must not join it, and it must not undo the write. Also if the store fails, or this is dropped.
+        let ends = OnDrop(|| {
+            self.loads.void(hash);
+            forget();
+        });
         let written = match entry {
-            Some(entry) => self.store.put(key, entry, now).await,
+            Some(entry) => self.store.put(key, entry, self.now()).await,
             None => self.store.remove(key).await,
         };
-        // A flight that has begun meanwhile may have found what was there before, and a load may have begun before this write
-        // is done: whoever comes from now on must not join the one, and the other must not undo the write.
-        self.loads.void(hash);
-        forget();
+        drop(ends);
         drop(writing);
         let displaced = written.map_err(|error| self.store_failed(error))?;
         drop(displaced);
@@ -396,12 +437,13 @@ impl<V, S> Inner<V, S> {
         S: Store<K, V>,
     {
         let writing = self.loads.write_all().await;
-        self.loads.void_all();
-        forget();
-        let cleared = self.store.clear().await;
         // As in `write`.
-        self.loads.void_all();
-        forget();
+        let ends = OnDrop(|| {
+            self.loads.void_all();
+            forget();
+        });
+        let cleared = self.store.clear().await;
+        drop(ends);
         drop(writing);
         let displaced = cleared.map_err(|error| self.store_failed(error))?;
         drop(displaced);

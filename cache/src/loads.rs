@@ -38,6 +38,8 @@ struct State {
     /// Changes with each write. What was begun before must not be stored after.
     epoch: u64,
     loading: u32,
+    /// When the newest load began whose value was stored while others were on.
+    stored: Time,
     calling: u32,
     /// The number of the refresh that is on.
     refreshing: Option<u64>,
@@ -48,7 +50,21 @@ struct State {
 
 impl State {
     fn new(hash: KeyHash) -> Self {
-        Self { hash, epoch: 0, loading: 0, calling: 0, refreshing: None, failures: 0, not_before: Time::START }
+        Self {
+            hash,
+            epoch: 0,
+            loading: 0,
+            stored: Time::START,
+            calling: 0,
+            refreshing: None,
+            failures: 0,
+            not_before: Time::START,
+        }
+    }
+
+    fn succeed(&mut self) {
+        self.failures = 0;
+        self.not_before = Time::START;
     }
 
     fn is_idle(&self) -> bool {
@@ -125,7 +141,9 @@ impl Loads {
         let mut shard = self.shard(hash).lock();
         let state = shard.get(hash);
         state.loading += 1;
-        Load { loads: Arc::clone(self), hash, epoch: state.epoch }
+        let epoch = state.epoch;
+        drop(shard);
+        Load { loads: Arc::clone(self), hash, epoch, has_succeeded: false }
     }
 
     /// A write of the key begins: what is being loaded or refreshed is not to be stored any more.
@@ -176,14 +194,9 @@ impl Loads {
         state.not_before = now.after(wait - wait.mul_f64(random.clamp(0.0, 1.0) / 4.0));
     }
 
-    /// A load has succeeded, or a value was put.
+    /// A value was put.
     pub(crate) fn succeed(&self, hash: KeyHash) {
-        let mut shard = self.shard(hash).lock();
-        if let Some(state) = shard.find(hash) {
-            state.failures = 0;
-            state.not_before = Time::START;
-        }
-        shard.settle(hash);
+        self.end(hash, State::succeed);
     }
 
     /// One more caller has to wait or to load, unless there are `max` and one already.
@@ -218,12 +231,36 @@ pub(crate) struct Load {
     loads: Arc<Loads>,
     hash: KeyHash,
     epoch: u64,
+    has_succeeded: bool,
+}
+
+/// Whether the value of a load is to be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Storing {
+    Yes,
+    /// The key was written since the load began.
+    Void,
+    /// The value of a later load was stored already.
+    Superseded,
 }
 
 impl Load {
-    /// Whether the key was written since the load began. To be asked while [`Loads::write`] is held.
-    pub(crate) fn is_void(&self) -> bool {
-        self.loads.shard(self.hash).lock().find(self.hash).is_none_or(|state| state.epoch != self.epoch)
+    /// Whether the value is to be stored, of this load, which began `at` that time. To be asked while [`Loads::write`] is held.
+    pub(crate) fn storing(&self, at: Time) -> Storing {
+        match self.loads.shard(self.hash).lock().find(self.hash) {
+            Some(state) if state.epoch != self.epoch => Storing::Void,
+            Some(state) if state.stored > at => Storing::Superseded,
+            Some(state) => {
+                state.stored = at;
+                Storing::Yes
+            }
+            None => Storing::Void,
+        }
+    }
+
+    /// It has brought a value.
+    pub(crate) fn succeed(&mut self) {
+        self.has_succeeded = true;
     }
 
     pub(crate) fn hash(&self) -> KeyHash {
@@ -233,7 +270,12 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        self.loads.end(self.hash, |state| state.loading -= 1);
+        self.loads.end(self.hash, |state| {
+            state.loading -= 1;
+            if self.has_succeeded {
+                state.succeed();
+            }
+        });
     }
 }
 
@@ -283,14 +325,27 @@ mod tests {
         let (hash, other) = (loads.hash("a"), loads.hash("b"));
         let before = loads.begin(hash);
         let elsewhere = loads.begin(other);
-        assert!(!before.is_void());
+        let is_void = |load: &Load| load.storing(at(0)) == Storing::Void;
+        assert!(!is_void(&before));
         loads.void(hash);
         let after = loads.begin(hash);
-        assert_eq!([before.is_void(), after.is_void(), elsewhere.is_void()], [true, false, false]);
+        assert_eq!([&before, &after, &elsewhere].map(is_void), [true, false, false]);
         loads.void_all();
-        assert_eq!([before.is_void(), after.is_void(), elsewhere.is_void()], [true, true, true]);
+        assert_eq!([&before, &after, &elsewhere].map(is_void), [true, true, true]);
         drop((before, after, elsewhere));
         assert_eq!(loads.len(), 0);
+    }
+
+    #[test]
+    fn of_loads_that_are_on_at_once_the_latest_stays() {
+        let loads = Arc::new(Loads::new());
+        let hash = loads.hash("a");
+        let (old, new) = (loads.begin(hash), loads.begin(hash));
+        assert_eq!(new.storing(at(2)), Storing::Yes);
+        drop(new);
+        assert_eq!(old.storing(at(1)), Storing::Superseded);
+        drop(old);
+        assert_eq!(loads.begin(hash).storing(at(1)), Storing::Yes, "nobody knows of the others any more");
     }
 
     #[test]

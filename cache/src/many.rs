@@ -10,8 +10,7 @@ use crate::inner::{Flown, Inner, Landed, Leave, Why};
 use crate::loads::Calling;
 use crate::stats::Count;
 use crate::store::{BlockingStore, Store};
-use crate::time::Time;
-use futures_lite::future::block_on;
+use crate::time::{Time, block_on};
 use hashbrown::{Equivalent, HashMap, HashSet};
 use parking_lot::Mutex;
 use std::future::{Future, ready};
@@ -87,14 +86,23 @@ impl<V, S> Inner<V, S> {
     }
 
     /// Puts what has come into its place. What came to nothing stays wanted, and an error without an old value ends it all.
-    fn take_in<Q: ?Sized, E>(&self, batch: &mut Batch<'_, Q, V>, flown: Vec<Flown<V, E>>) -> Result<(), Error<E>> {
-        let now = self.now();
+    /// `led` are the keys whose flights were this call's own.
+    fn take_in<Q, E>(
+        &self,
+        batch: &mut Batch<'_, Q, V>,
+        led: &HashSet<&Q>,
+        flown: Vec<Flown<V, E>>,
+    ) -> Result<(), Error<E>>
+    where
+        Q: Hash + Eq + ?Sized,
+    {
         for (wanted, flown) in std::mem::take(&mut batch.wanted).into_iter().zip(flown) {
             let was_fresh = wanted.entry.as_ref().is_some_and(|entry| batch.now < entry.fresh_until());
             let place = wanted.place;
             batch.values[place] = match (flown, wanted) {
-                (Some(Ok(Landed { value, loaded_at, was_there })), wanted) => {
+                (Some(Ok(Landed { value, age, was_there })), wanted) => {
                     let source = match (was_there, &wanted.leave) {
+                        (_, None) if !led.contains(wanted.key) => Source::Joined,
                         (true, None) => Source::Hit,
                         (false, None) => Source::Loaded,
                         (_, Some(_)) if was_fresh => Source::Early,
@@ -104,9 +112,10 @@ impl<V, S> Inner<V, S> {
                         Source::Hit => self.counters.add(Count::Hits),
                         Source::Early => self.counters.add(Count::Early),
                         Source::Stale => self.counters.add(Count::Stale),
-                        _ => {}
+                        Source::Joined => self.counters.add(Count::Joins),
+                        Source::Loaded => {}
                     }
-                    Some(Fetched { value, source, age: now.since(loaded_at) })
+                    Some(Fetched { value, source, age })
                 }
                 (Some(Err(Error::Reentrant)), _) => return Err(Error::Reentrant),
                 (_, Wanted { leave: Some(_), entry: Some(entry), .. }) => {
@@ -139,18 +148,17 @@ impl<V, S> Inner<V, S> {
         S: Store<K, V>,
         F: Future<Output = Result<Vec<V>, E>>,
     {
-        let loads: Vec<_> = keys.iter().map(|(key, _)| self.loads.begin(self.loads.hash(key))).collect();
+        let begun = self.now();
+        let mut loads: Vec<_> = keys.iter().map(|(key, _)| self.loads.begin(self.loads.hash(key))).collect();
         let mut flown: Vec<Flown<V, E>> = Vec::with_capacity(keys.len());
         let mut missing = Vec::new();
         let mut former = Vec::new();
-        let now = self.now();
         for (index, (key, why)) in keys.iter().enumerate() {
-            let entry = self.look(key, now).await;
+            let entry = self.look(key, begun).await;
             let is_new = |entry: &Entry<V>| !matches!(why, Why::Refresh { seen } if *seen == entry.version());
             match (entry, why) {
-                (Some(entry), _) if now < entry.fresh_until() && is_new(&entry) => {
-                    let loaded_at = entry.loaded_at();
-                    flown.push(Some(Ok(Landed { value: entry.value, loaded_at, was_there: true })));
+                (Some(entry), _) if begun < entry.fresh_until() && is_new(&entry) => {
+                    flown.push(Some(Ok(Landed::found(entry, begun))));
                 }
                 // What is to be refreshed is gone.
                 (None, Why::Refresh { .. }) => flown.push(None),
@@ -161,26 +169,27 @@ impl<V, S> Inner<V, S> {
                 }
             }
         }
+        let refreshes = |(_, why): &&(K, Why)| matches!(why, Why::Refresh { .. });
+        let ducked =
+            keys.iter().filter(refreshes).count() - missing.iter().map(|&index| &keys[index]).filter(refreshes).count();
+        (0..ducked).for_each(|_| self.counters.add(Count::Ducked));
         if missing.is_empty() {
             return flown;
         }
-        let begun = self.now();
         let loading = async { Some(loader(missing.clone()).await) };
-        match self.run(limit, Some(loading)).await {
+        let (loaded, ended) = self.run(limit, begun, Some(loading)).await;
+        match loaded {
             Some(Ok(values)) => {
-                let (values, keys_asked): (Vec<V>, usize) = (values, missing.len());
-                assert!(
-                    values.len() == keys_asked,
-                    "the loader returned {} values for {keys_asked} keys",
-                    values.len()
-                );
+                let (got, asked): (usize, usize) = (values.len(), missing.len());
+                assert!(got == asked, "the loader returned {got} values for {asked} keys");
                 for ((index, former), value) in missing.into_iter().zip(former).zip(values) {
-                    let (key, load) = (&keys[index].0, &loads[index]);
-                    if self.publish(key, load, value.clone(), begun, former.as_ref()).await == Event::Invalidated {
+                    let (key, load) = (&keys[index].0, &mut loads[index]);
+                    let times = [begun, ended];
+                    if self.publish(key, load, value.clone(), times, former.as_ref()).await == Event::Invalidated {
                         self.counters.add(Count::Invalidated);
                     }
-                    self.loads.succeed(load.hash());
-                    flown[index] = Some(Ok(Landed { value, loaded_at: begun, was_there: false }));
+                    load.succeed();
+                    flown[index] = Some(Ok(Landed { value, age: ended.since(begun), was_there: false }));
                 }
             }
             failed => {
@@ -286,7 +295,9 @@ where
         while !batch.wanted.is_empty() {
             inner.check_open()?;
             let why: HashMap<&Q, Why> = batch.wanted.iter().map(|wanted| (wanted.key, wanted.why())).collect();
+            let led = Mutex::new(HashSet::new());
             let work = |missing: Vec<&'q Q>| {
+                led.lock().extend(missing.iter().copied());
                 let (owned, loader) = (owned(&missing, &why), &loader);
                 async move {
                     // Of the missing ones, those that are not there by now.
@@ -301,7 +312,7 @@ where
             } else {
                 work(keys.collect()).await
             };
-            inner.take_in(&mut batch, flown)?;
+            inner.take_in(&mut batch, &led.into_inner(), flown)?;
         }
         Ok(batch.values.into_iter().map(|value| value.expect("each key has one")).collect())
     }
@@ -362,7 +373,9 @@ where
         while !batch.wanted.is_empty() {
             inner.check_open()?;
             let why: HashMap<&Q, Why> = batch.wanted.iter().map(|wanted| (wanted.key, wanted.why())).collect();
+            let mut led = HashSet::new();
             let mut work = |missing: Vec<&'q Q>| {
+                led.extend(missing.iter().copied());
                 let load = |indices: Vec<usize>| ready(loader(indices.iter().map(|&index| missing[index]).collect()));
                 block_on(inner.fly_many(&owned(&missing, &why), None, load))
             };
@@ -372,7 +385,7 @@ where
             } else {
                 work(keys.collect())
             };
-            inner.take_in(&mut batch, flown)?;
+            inner.take_in(&mut batch, &led, flown)?;
         }
         Ok(batch.values.into_iter().map(|value| value.expect("each key has one")).collect())
     }

@@ -131,3 +131,12 @@ pub(crate) async fn within<T>(
     })
     .await
 }
+
+/// Drives a future on this thread. Most are ready at once here, and need nothing to be woken by.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    match future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
+        std::task::Poll::Ready(value) => value,
+        std::task::Poll::Pending => futures_lite::future::block_on(future),
+    }
+}
