@@ -34,7 +34,9 @@ pub(crate) struct Life {
 
 /// In milliseconds, rounded up.
 fn millis(duration: Duration) -> u32 {
-    u32::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
+    let millis =
+        duration.as_secs().saturating_mul(1_000).saturating_add(duration.subsec_nanos().div_ceil(1_000_000).into());
+    u32::try_from(millis).unwrap_or(u32::MAX)
 }
 
 impl<V> Entry<V> {
@@ -47,7 +49,8 @@ impl<V> Entry<V> {
     /// - `cost` is how long the load took.
     #[must_use]
     pub fn new(value: V, version: u32, loaded_at: Time, fresh_until: Time, stale_until: Time, cost: Duration) -> Self {
-        let cost = u32::try_from(cost.as_micros()).unwrap_or(u32::MAX);
+        let micros = cost.as_secs().saturating_mul(1_000_000).saturating_add(cost.subsec_micros().into());
+        let cost = u32::try_from(micros).unwrap_or(u32::MAX);
         let stale = millis(stale_until.since(fresh_until));
         Self { value, life: Life { loaded_at, fresh_until, early: u32::MAX, stale, cost, version } }
     }

@@ -13,8 +13,8 @@ pub(crate) struct Gate {
 
 struct Inside {
     count: AtomicUsize,
-    /// Notified when nobody is inside any more.
-    empty: Event,
+    /// Notified when nobody is inside any more, if anybody may ever wait for that.
+    empty: Option<Event>,
 }
 
 /// One that is inside, until it is dropped.
@@ -22,7 +22,12 @@ pub(crate) struct Pass(Arc<Inside>);
 
 impl Gate {
     pub(crate) fn new(max: usize) -> Self {
-        Self { max, inside: Arc::new(Inside { count: AtomicUsize::new(0), empty: Event::new() }) }
+        Self { max, inside: Arc::new(Inside { count: AtomicUsize::new(0), empty: None }) }
+    }
+
+    /// One that can be waited for until nobody is inside.
+    pub(crate) fn awaited(max: usize) -> Self {
+        Self { max, inside: Arc::new(Inside { count: AtomicUsize::new(0), empty: Some(Event::new()) }) }
     }
 
     pub(crate) fn pass(&self) -> Option<Pass> {
@@ -52,14 +57,16 @@ impl Gate {
     }
 
     pub(crate) fn listen(&self) -> EventListener {
-        self.inside.empty.listen()
+        self.inside.empty.as_ref().expect("it was made to be awaited").listen()
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        if self.0.count.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.0.empty.notify(usize::MAX);
+        if self.0.count.fetch_sub(1, Ordering::SeqCst) == 1
+            && let Some(empty) = &self.0.empty
+        {
+            empty.notify(usize::MAX);
         }
     }
 }

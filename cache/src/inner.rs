@@ -88,7 +88,7 @@ impl<V, S> Inner<V, S> {
         Self {
             store,
             loading: Gate::new(config.max_loads),
-            refreshing: Gate::new(config.max_refreshes),
+            refreshing: Gate::awaited(config.max_refreshes),
             config,
             loads: Arc::new(Loads::new()),
             counters: Counters::new(

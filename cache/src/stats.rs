@@ -81,7 +81,8 @@ impl LoadTimes {
     }
 
     fn bucket(took: Duration) -> usize {
-        let micros = u64::try_from(took.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX);
+        let micros =
+            took.as_secs().saturating_mul(1_000_000).saturating_add(took.subsec_nanos().div_ceil(1_000).into());
         // 1 us and less: 0; up to 2 us: 1; up to 4 us: 2.
         let index = u64::BITS - micros.saturating_sub(1).leading_zeros();
         (index as usize).min(BUCKETS - 1)

@@ -18,7 +18,7 @@ impl Time {
     /// The moment so long after [`START`](Self::START); [`NEVER`](Self::NEVER) if that is more than 584 years.
     #[must_use]
     pub fn from_start(since: Duration) -> Self {
-        Self(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+        Self(since.as_secs().saturating_mul(1_000_000_000).saturating_add(since.subsec_nanos().into()))
     }
 
     /// The moment so much later; [`NEVER`](Self::NEVER) if there is no such moment.

@@ -207,7 +207,7 @@ fn a_loader_that_calls_the_cache_for_its_own_key_is_told(executor: Executor) {
 fn closing_drops_a_refresh_that_does_not_end(executor: Executor) {
     let clock = ManualClock::new();
     let cache: Plain = builder(&clock).early_refresh(EAGER).spawner(move |task| executor.spawn(task)).build();
-    let dropped = Gate::new();
+    let (begun, dropped) = (Gate::new(), Gate::new());
     struct Tell(Gate);
     impl Drop for Tell {
         fn drop(&mut self) {
@@ -216,18 +216,21 @@ fn closing_drops_a_refresh_that_does_not_end(executor: Executor) {
     }
     let tell = Tell(dropped.clone());
     let drive = {
-        let (cache, clock) = (cache.clone(), clock.clone());
+        let (cache, clock, begun) = (cache.clone(), clock.clone(), begun.clone());
         async move {
             cache.put("k", 1).await.unwrap();
             clock.advance(TTL - SECOND);
             let never = move || async move {
                 let _tell = tell;
+                begun.open();
                 pending().await
             };
             assert_eq!(told(cache.get_or_load("k", never).await), (1, Source::Early));
         }
     };
     executor.drive(drive);
+    // Otherwise it might find the value expired, and end.
+    begun.wait();
     let closing = run({
         let cache = cache.clone();
         move || executor.drive(async move { cache.close(SECOND).await })
