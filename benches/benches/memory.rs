@@ -33,12 +33,14 @@ const MOST_IN_FLIGHT: usize = 200_000;
 fn main() -> ExitCode {
     let options = Options::from_command_line();
     let mut report = Report::new(&options);
-    let workloads: [(&str, fn(&mut Report, &str)); 5] = [
+    let workloads: [(&str, fn(&mut Report, &str)); 7] = [
         ("alone, u64 key: allocations", alone_number),
         ("alone, 16-byte string key: allocations", alone_string),
         ("alone: clones of the value", clones),
         ("100,000 u64 keys in flight: heap", in_flight),
         ("follower joins by a borrowed string key: allocations", follower),
+        ("cache, hit of a string key: allocations", cache_hit),
+        ("cache, 10,000 entries of a u64 key and a shared value: heap", cache_entries),
     ];
     for (name, run) in workloads {
         if options.wants(name) {
@@ -169,6 +171,56 @@ fn follower(report: &mut Report, name: &str) {
     );
     report.figure(name, "quick_cache, the first one", "a join", first);
     report.figure(name, "quick_cache, the second one", "a join", second);
+}
+
+/// A value that is shared costs a hit nothing, and neither does a key that is looked up borrowed.
+fn cache_hit(report: &mut Report, name: &str) {
+    const KEY: &str = "0123456789abcdef";
+    let cache: oneflight_cache::blocking::Cache<String, Arc<u64>> = oneflight_cache::Cache::builder().build_blocking();
+    cache.put(KEY, Arc::new(1)).expect("memory does not fail");
+    let hit = || {
+        for _ in 0..CALLS {
+            black_box(cache.get_or_load(KEY, || Err("it is there".into())).expect("it is there"));
+        }
+    };
+    hit();
+    let ours = Spread::exact(measure(hit).count_total as f64 / CALLS as f64);
+    report.figure(name, "oneflight-cache", "a call", ours);
+    report.target(name, AtMost(0.0), ours);
+}
+
+/// Without what the value holds, which is the same for all.
+fn cache_entries(report: &mut Report, name: &str) {
+    const ENTRIES: usize = 10_000;
+    const TTL: Duration = Duration::from_secs(3_600);
+    let keys = load::numbers(ENTRIES, 1);
+    let value = Arc::new(1_u64);
+    let mut entry = |contender: &str, heap: f64| {
+        report.figure(name, contender, "bytes an entry", Spread::exact(heap / ENTRIES as f64));
+    };
+    let (_cache, heap) = heap_of(|| {
+        let builder = oneflight_cache::Cache::builder().capacity(2 * ENTRIES).ttl(TTL);
+        let cache: oneflight_cache::blocking::Cache<u64, Arc<u64>> = builder.build_blocking();
+        for key in &keys {
+            cache.put(key, Arc::clone(&value)).expect("memory does not fail");
+        }
+        cache
+    });
+    entry("oneflight-cache", heap);
+    let (_cache, heap) = heap_of(|| {
+        let cache = Cache::<u64, Arc<u64>>::new(2 * ENTRIES);
+        keys.iter().for_each(|&key| cache.insert(key, Arc::clone(&value)));
+        cache
+    });
+    entry("quick_cache, without a TTL", heap);
+    let (_cache, heap) = heap_of(|| {
+        let builder = moka::sync::Cache::builder().max_capacity(2 * ENTRIES as u64).time_to_live(TTL);
+        let cache: moka::sync::Cache<u64, Arc<u64>> = builder.build();
+        keys.iter().for_each(|&key| cache.insert(key, Arc::clone(&value)));
+        cache.run_pending_tasks();
+        cache
+    });
+    entry("moka, with a TTL", heap);
 }
 
 /// The allocations of two followers, from before their call to after it. The second one joins when the first one is asleep,
