@@ -93,7 +93,8 @@ where
         Self { shared: Arc::new(shared) }
     }
 
-    /// The value of `key`, from the store, or from `loader`, which is not called if another caller loads already.
+    /// The value of `key`, from the store, or from `loader`, which is not called if another caller loads already. The future that
+    /// it returns may be dropped before it is polled, if the value is there by then.
     ///
     /// # Cancel safety
     ///
@@ -350,8 +351,14 @@ where
             return self.bypass(options, loader).await;
         }
         let now = self.inner.now();
-        let found = self.inner.look(key, now).await;
-        self.read(key, options, now, found, loader).await
+        let look = self.inner.look(key, now);
+        let Some(limit) = options.timeout else {
+            return self.read(key, options, now, look.await, loader).await;
+        };
+        // A store may hang as well.
+        let found = within(Some(limit), &self.inner.config.timer, look).await.ok_or(Error::Deadline)?;
+        let left = limit.saturating_sub(self.inner.now().since(now));
+        self.read(key, Options { timeout: Some(left), ..options }, now, found, loader).await
     }
 
     /// What is done with what was found. In a box, so that the future of a hit is small.
@@ -500,7 +507,7 @@ where
         let source = if now < entry.fresh_until() { Source::Early } else { Source::Stale };
         let begun = self.inner.begin(key);
         let Ok(loader) = catch_unwind(AssertUnwindSafe(loader)) else {
-            self.inner.failed(self.inner.loads.hash(key));
+            self.inner.failed(&begun.load);
             return self.inner.fetched(entry, source, now);
         };
         let refresh = Arc::clone(self).fly_refresh(key.to_owned(), entry.version(), leave, begun, loader);

@@ -73,7 +73,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
 /// A load of a key that has begun: what is written from now on makes it void. To be made before the loader is called, as that may
 /// start its work before its future is polled.
 pub(crate) struct Begun {
-    load: Load,
+    pub(crate) load: Load,
     at: Time,
 }
 
@@ -134,10 +134,14 @@ impl<V, S> Inner<V, S> {
             }
             _ => false,
         };
-        if !wanted || self.closed.load(Ordering::Relaxed) {
+        if !wanted {
             return None;
         }
         let pass = self.refreshing.pass()?;
+        // After that: whoever closes the cache waits for all who got through before.
+        if self.closed.load(Ordering::SeqCst) {
+            return None;
+        }
         let mark = self.loads.begin_refresh(hash(), now)?;
         self.counters.add(Count::Refreshes);
         Some(Leave { _mark: mark, _pass: pass })
@@ -156,10 +160,13 @@ impl<V, S> Inner<V, S> {
         self.usual_cost.store(usual, Ordering::Relaxed);
     }
 
-    pub(crate) fn failed(&self, hash: KeyHash) {
+    pub(crate) fn failed(&self, load: &Load) {
         self.counters.add(Count::LoadErrors);
-        let Config { first_backoff, longest_backoff, .. } = self.config;
-        self.loads.fail(hash, self.now(), first_backoff, longest_backoff, self.config.random());
+        // It says nothing about what was written since.
+        if !load.is_void() {
+            let Config { first_backoff, longest_backoff, .. } = self.config;
+            self.loads.fail(load.hash(), self.now(), first_backoff, longest_backoff, self.config.random());
+        }
     }
 
     pub(crate) fn store_failed<E>(&self, error: impl std::error::Error + Send + Sync + 'static) -> Error<E> {
@@ -378,7 +385,7 @@ impl<V, S> Inner<V, S> {
             }
             Outcome::LoadFailed => {
                 if !matches!(error, Some(Error::Overloaded)) {
-                    self.failed(load.hash());
+                    self.failed(load);
                 }
                 error.map(Err)
             }

@@ -258,6 +258,11 @@ impl Load {
         }
     }
 
+    /// Whether the key was written since the load began.
+    pub(crate) fn is_void(&self) -> bool {
+        self.loads.shard(self.hash).lock().find(self.hash).is_none_or(|state| state.epoch != self.epoch)
+    }
+
     /// It has brought a value.
     pub(crate) fn succeed(&mut self) {
         self.has_succeeded = true;

@@ -196,7 +196,7 @@ impl<V, S> Inner<V, S> {
                 let error = failed.and_then(Result::err);
                 for index in missing {
                     if !matches!(error, Some(Error::Overloaded)) {
-                        self.failed(loads[index].hash());
+                        self.failed(&loads[index]);
                     }
                     flown[index] = error.clone().map(Err);
                 }

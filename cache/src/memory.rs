@@ -96,7 +96,7 @@ impl<K: Hash + Eq, V: Clone> Memory<K, V> {
     }
 
     /// Room for entries of the weight `capacity` together, in whatever unit `weigh` weighs: bytes, say. What weighs zero counts
-    /// as one; what weighs more than fits is not kept.
+    /// as one. The store has parts, four for each core, which share the capacity: what does not fit into a part is not kept.
     ///
     /// `weigh` is called under the lock of a part of the store, and must always say the same of the same entry.
     #[must_use]
