@@ -60,7 +60,7 @@ impl<'a, G, V, Q: ?Sized, M, P> Call<'a, G, V, Q, M, P> {
         F: FnOnce(&V) -> bool,
     {
         let Self { group, key, make_key, options, detach } = self;
-        Call { group, key, make_key, options: options.map_share_if(|_| share_if), detach }
+        Call { group, key, make_key, options: options.with_share_if(share_if), detach }
     }
 }
 
@@ -73,7 +73,7 @@ impl<'a, G, T, E, Q: ?Sized, M, P> Call<'a, G, Result<T, E>, Q, M, P> {
 
 impl<G, V, Q: ?Sized, M, P> fmt::Debug for Call<'_, G, V, Q, M, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options { wait_timeout, max_attempts, on_abandon, share_if: _ } = &self.options;
+        let Options { wait_timeout, max_attempts, on_abandon, .. } = &self.options;
         f.debug_struct("Call")
             .field("wait_timeout", wait_timeout)
             .field("max_attempts", max_attempts)
@@ -90,7 +90,8 @@ pub(crate) struct Options<P> {
     /// How many leaders this caller's work allows its flight, itself included.
     pub(crate) max_attempts: u32,
     pub(crate) on_abandon: OnAbandon,
-    pub(crate) share_if: P,
+    /// `None`: every value is shared.
+    pub(crate) share_if: Option<P>,
 }
 
 /// A group's defaults.
@@ -115,9 +116,9 @@ impl<V> Defaults<V> {
 
     /// For work that outlives the call.
     pub(crate) fn owned_options(&self) -> Options<impl FnOnce(&V) -> bool + Send + use<V>> {
-        let share_if = self.share_if.clone();
-        let share_if = move |value: &V| share_if.is_none_or(|share_if| share_if(value));
-        self.options().map_share_if(|_| share_if)
+        let share_if = self.share_if.clone().map(|share_if| move |value: &V| share_if(value));
+        let Options { wait_timeout, max_attempts, on_abandon, share_if: _ } = self.options();
+        Options { wait_timeout, max_attempts, on_abandon, share_if }
     }
 
     #[inline]
@@ -126,15 +127,15 @@ impl<V> Defaults<V> {
             wait_timeout: self.wait_timeout,
             max_attempts: self.max_attempts,
             on_abandon: self.on_abandon,
-            share_if: |value: &V| self.shares(value),
+            share_if: Some(|value: &V| self.shares(value)),
         }
     }
 }
 
 impl<P> Options<P> {
-    pub(crate) fn map_share_if<F>(self, f: impl FnOnce(P) -> F) -> Options<F> {
-        let Self { wait_timeout, max_attempts, on_abandon, share_if } = self;
-        Options { wait_timeout, max_attempts, on_abandon, share_if: f(share_if) }
+    fn with_share_if<F>(self, share_if: F) -> Options<F> {
+        let Self { wait_timeout, max_attempts, on_abandon, .. } = self;
+        Options { wait_timeout, max_attempts, on_abandon, share_if: Some(share_if) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What both kinds of group are made of: the table of flights, and how callers lead them, follow them and leave them.
 
+mod inside;
 mod lead;
 mod many;
 mod roster;

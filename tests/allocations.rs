@@ -7,7 +7,7 @@ mod limits;
 
 use allocation_counter::{AllocationInfo, measure};
 use core::panic::AssertUnwindSafe;
-use core::pin::pin;
+use core::pin::{Pin, pin};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use limits::{until, within_limit};
@@ -107,7 +107,7 @@ fn the_first_follower_makes_the_slot_and_the_next_allocate_nothing() {
     };
     // With deadlock detection the slot has a part that outlives it in the record of who waits for whom.
     let slot = if cfg!(feature = "deadlock-detection") { 2 } else { 1 };
-    assert_eq!(count(join_and_leave), slot, "the slot");
+    assert_eq!(count(join_and_leave), slot + 1, "the slot, and where threads sleep");
     for _ in 0..10 {
         assert_eq!(count(join_and_leave), 0, "not even a key: it is looked up borrowed");
     }
@@ -162,6 +162,61 @@ fn a_u64_key_in_flight_takes_at_most_72_bytes_and_a_burst_gives_its_memory_back(
     });
     assert_eq!(group.in_flight(), 0);
     gives_back(burst, end);
+}
+
+/// Work of 8 bytes that never ends.
+fn endless() -> impl Future<Output = u64> + Send {
+    let value = 1_u64;
+    core::future::poll_fn(move |_| if value == 0 { Poll::Ready(value) } else { Poll::Pending })
+}
+
+fn poll_once<F: Future>(call: F) -> Pin<Box<F>> {
+    let mut call = Box::pin(call);
+    assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    call
+}
+
+/// With the work, and without the call itself.
+#[test]
+fn a_u64_key_whose_work_waits_takes_at_most_200_bytes_and_what_has_ended_takes_none() {
+    let keys: Vec<u64> = (0..10_000).collect();
+    let group: AsyncGroup<u64, u64> = AsyncGroup::new();
+    let call = |key| group.do_call(key, endless);
+    let its_box = size_of_val(&call(&keys[0])) as i64;
+    let mut calls = Vec::with_capacity(keys.len());
+    let burst = measure(|| calls.extend(keys.iter().map(|key| poll_once(call(key)))));
+    let each = burst.bytes_current / keys.len() as i64 - its_box;
+    assert!(each <= 200, "{each} bytes a key");
+    let end = measure(|| calls.clear());
+    gives_back(burst, end);
+}
+
+#[test]
+fn terms_for_the_work_cost_an_allocation_only_if_it_has_to_wait() {
+    let group: AsyncGroup<u64, u64> = AsyncGroup::new();
+    let plain = count(|| drop(poll_once(group.call(&1).run(endless))));
+    let terms = count(|| drop(poll_once(group.call(&1).share_if(|_| true).run(endless))));
+    assert_eq!(terms, plain + 1);
+    let ready = || {
+        let call = pin!(group.call(&1).share_if(|_| true).max_attempts(1).run(|| async { 2 }));
+        assert!(call.poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    };
+    // The thread keeps what ready work was polled with.
+    ready();
+    assert_eq!(count(ready), 1, "the box of the work");
+}
+
+/// Whoever is left behind, a crowd's room goes when it leaves.
+#[test]
+fn a_crowd_of_tasks_that_leaves_gives_its_memory_back_while_the_flight_goes_on() {
+    let group: AsyncGroup<u64, u64> = AsyncGroup::new();
+    let leader = poll_once(group.do_call(&1, endless));
+    let mut crowd = Vec::with_capacity(1_000);
+    let joined = measure(|| crowd.extend((0..1_000).map(|_| poll_once(group.do_call(&1, endless)))));
+    let left = measure(|| crowd.clear());
+    gives_back(joined, left);
+    drop(leader);
+    assert_eq!(group.in_flight(), 0);
 }
 
 /// A6: the table shrinks by itself, also when nothing ends well.

@@ -10,6 +10,7 @@
 //! | wakers that poll, panic, call the group | `wakers` | `wakers` | |
 //! | work that goes on by itself | `detached` | | |
 //! | several keys | | `many` | |
+//! | the value once it has landed | `landed` | | |
 
 #[path = "tasks/by_hand.rs"]
 mod by_hand;
@@ -21,6 +22,8 @@ mod driving;
 mod handed_back;
 #[path = "tasks/inline.rs"]
 mod inline;
+#[path = "tasks/landed.rs"]
+mod landed;
 #[path = "tasks/leaving.rs"]
 mod leaving;
 #[path = "tasks/many.rs"]

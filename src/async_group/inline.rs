@@ -57,7 +57,7 @@ where
     #[inline]
     pub(super) fn new(group: &'a Group<K, V, S>, key: &'a Q, make_key: M, options: Options<P>, work: W) -> Self {
         let Options { max_attempts, on_abandon, share_if, .. } = options;
-        let (make_key, share_if, work) = (Some(make_key), Some(share_if), Some(work));
+        let (make_key, work) = (Some(make_key), Some(work));
         Self { group, key, make_key, max_attempts, on_abandon, share_if, work, stage: Stage::Outside }
     }
 
@@ -201,7 +201,7 @@ where
             *this.key,
             make_key,
             newcomer,
-            |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
+            |shared, seat| shared.tasks.insert(on_abandon, seat),
             |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
         );
         match entered {

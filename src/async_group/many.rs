@@ -63,7 +63,7 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         let on_abandon = group.defaults.on_abandon;
         let entered = group.enter_many(
             keys,
-            |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
+            |shared, seat| shared.tasks.insert(on_abandon, seat),
             |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
         );
         let Batch { order, keys, leads, waits } = entered.unwrap_or_else(|error| error.refuse());
@@ -169,7 +169,7 @@ where
             key,
             || key.to_owned(),
             newcomer,
-            |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
+            |shared, seat| shared.tasks.insert(on_abandon, seat),
             |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
         );
         match entered {

@@ -3,14 +3,14 @@
 use super::place::{Arrival, Place};
 use crate::call::{OnAbandon, Options};
 use crate::error::CallError;
-use crate::group::{Detach, Entered, Group, Leading, Newcomer, OwnedWork, Work, own};
+use crate::group::{Detach, Entered, Group, Leading, Newcomer, OwnedWork, Slot, Work, flight_waker, own};
 use crate::outcome::Outcome;
-use crate::primitive::{FirstWaker, resume_panic};
+use crate::primitive::{Arc, FirstWaker, resume_panic};
 use alloc::boxed::Box;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
 use core::pin::Pin;
-use core::task::{Context, Poll, ready};
+use core::task::{Context, Poll, Waker, ready};
 use hashbrown::Equivalent;
 use pin_project_lite::pin_project;
 
@@ -22,6 +22,7 @@ pub(super) struct OwnedCall<'a, K, V, S, Q: ?Sized, M, P, W> {
     make_key: Option<M>,
     max_attempts: u32,
     on_abandon: OnAbandon,
+    /// `None` if every value is shared, and once the flight has it.
     share_if: Option<P>,
     /// `None` once the call has led.
     work: Option<W>,
@@ -34,27 +35,44 @@ pin_project! {
     struct Owned<V, F, P> {
         #[pin]
         future: F,
-        share_if: Option<P>,
-        is_last_attempt: bool,
-        detach: Option<Detach<V>>,
+        // Most calls have none.
+        terms: Option<Box<Terms<V, P>>>,
     }
 }
 
-impl<V, F: Future<Output = V>, P: FnOnce(&V) -> bool> OwnedWork<V> for Owned<V, F, P> {
+/// What was agreed for the work, beyond the usual: its value is shared whatever it is, others may take over when it ends without
+/// one, and it is dropped when its last caller leaves.
+struct Terms<V, P> {
+    share_if: Option<P>,
+    is_last_attempt: bool,
+    detach: Option<Detach<V>>,
+}
+
+impl<V, F, P> OwnedWork<V> for Owned<V, F, P>
+where
+    V: Send + Sync + 'static,
+    F: Future<Output = V>,
+    P: FnOnce(&V) -> bool,
+{
+    fn make_waker(&self, slot: &Arc<Slot<V>>) -> Waker {
+        flight_waker(slot)
+    }
+
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<V> {
         self.project().future.poll(cx)
     }
 
     fn shares(self: Pin<&mut Self>, value: &V) -> bool {
-        self.project().share_if.take().is_none_or(|share_if| share_if(value))
+        let share_if = self.project().terms.as_mut().and_then(|terms| terms.share_if.take());
+        share_if.is_none_or(|share_if| share_if(value))
     }
 
     fn is_last_attempt(&self) -> bool {
-        self.is_last_attempt
+        self.terms.as_ref().is_some_and(|terms| terms.is_last_attempt)
     }
 
     fn take_detach(self: Pin<&mut Self>) -> Option<Detach<V>> {
-        self.project().detach.take()
+        self.project().terms.as_mut()?.detach.take()
     }
 }
 
@@ -77,7 +95,7 @@ where
         work: W,
     ) -> Self {
         let Options { max_attempts, on_abandon, share_if, .. } = options;
-        let (make_key, share_if, work) = (Some(make_key), Some(share_if), Some(work));
+        let (make_key, work) = (Some(make_key), Some(work));
         Self { group, key, make_key, max_attempts, on_abandon, share_if, work, detach, place: None }
     }
 
@@ -97,7 +115,7 @@ where
             self.key,
             make_key,
             newcomer,
-            |shared, seat| shared.tasks.insert(on_abandon, Some(seat)),
+            |shared, seat| shared.tasks.insert(on_abandon, seat),
             |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
         );
         match entered {
@@ -119,25 +137,29 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Result<Outcome<V>, CallError>> {
         let work = self.work.take().expect("a call leads once at most");
-        let work = made.insert(Box::pin(Owned {
-            future: work(),
-            share_if: self.share_if.take(),
-            is_last_attempt: leading.is_last_attempt(),
-            detach: self.detach.take(),
-        }));
+        let work = made.insert(Box::pin(Owned { future: work(), terms: None }));
         let first = FirstWaker::new();
         match work.as_mut().project().future.poll(&mut first.context()) {
             Poll::Ready(value) => {
                 first.keep();
-                let outcome = leading.finish(value, |value| work.as_mut().shares(value));
+                let share_if = &mut self.share_if;
+                let outcome = leading.finish(value, |value| share_if.take().is_none_or(|share_if| share_if(value)));
                 Poll::Ready(Ok(outcome))
             }
             Poll::Pending => {
-                let work = made.take().expect("it has just been polled");
+                let mut work = made.take().expect("it has just been polled");
+                *work.as_mut().project().terms = self.take_terms(leading.is_last_attempt());
                 self.publish(leading, work, &first, cx);
                 Poll::Pending
             }
         }
+    }
+
+    /// What the flight has to know of the work, if anything.
+    fn take_terms(&mut self, is_last_attempt: bool) -> Option<Box<Terms<V, P>>> {
+        let (share_if, detach) = (self.share_if.take(), self.detach.take());
+        let is_usual = share_if.is_none() && !is_last_attempt && detach.is_none();
+        (!is_usual).then(|| Box::new(Terms { share_if, is_last_attempt, detach }))
     }
 
     /// Gives the work, which has been polled, to the flight.

@@ -76,9 +76,7 @@ where
             let slot = Arc::clone(slot_of(entry));
             let task = slot.with(|shared| {
                 shared.leader = ThreadNumber::current();
-                let task = shared.tasks.insert(on_abandon, None);
-                shared.tasks.make(task, flight_waker);
-                task
+                shared.tasks.make(on_abandon)
             });
             (Verdict::Keep, (slot, task))
         });
@@ -174,9 +172,9 @@ where
     /// Polls the work. `Ready(None)`: look again, the flight is vacant.
     #[inline]
     fn drive(&mut self, task: TaskId, drive: Drive<V>, cx: &mut Context<'_>) -> Poll<Option<Arrival<V>>> {
-        let Drive { mut work, make_waker, is_maker } = drive;
+        let Drive { mut work, is_maker } = drive;
         let last = work.is_last_attempt();
-        let waker = make_waker(&self.slot);
+        let waker = work.make_waker(&self.slot);
         let mut flight_cx = Context::from_waker(&waker);
         let polled = self.guarded(task, last, is_maker, || work.as_mut().poll(&mut flight_cx));
         let arrival = match polled {
@@ -207,7 +205,7 @@ where
             let unneeded = mine.map(|mine| shared.tasks.keep_waker(task, mine));
             (shared.tasks.end_poll(work, has_woken), unneeded)
         });
-        self.slot.wake(Wake::tasks(wakers));
+        Wake::tasks(wakers).send();
         if let Err(payload) = unneeded {
             resume_panic(payload);
         }
@@ -274,7 +272,7 @@ where
             (Verdict::Remove, landed)
         });
         let (((unshared, wake), _me), entry) = landed.expect("a flight that is led is in the table");
-        self.slot.wake(wake);
+        wake.send();
         drop(entry);
         // Whoever was there has left meanwhile, or the value is in good hands.
         let Some(unshared) = unshared else { return Arrival::Landed(kept, self.role()) };
@@ -317,7 +315,7 @@ where
             (if remove { Verdict::Remove } else { Verdict::Keep }, (wake, me))
         });
         if let Some(((wake, _me), entry)) = left {
-            self.slot.wake(wake);
+            wake.send();
             drop(entry);
         }
     }
@@ -339,7 +337,7 @@ where
             (if remove { Verdict::Remove } else { Verdict::Keep }, wake)
         });
         if let Some((wake, entry)) = left {
-            self.slot.wake(wake);
+            wake.send();
             drop(entry);
         }
         deposit
@@ -364,7 +362,7 @@ where
                 discard_panic(payload);
             }
         }
-        self.slot.wake(wake);
+        wake.send();
         drop(entry);
         drop(rest);
     }

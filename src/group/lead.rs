@@ -82,14 +82,12 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
         // State and entry change under the table's lock together, so no newcomer finds the one without the other.
         let landed = this.group.table.update(this.id, |entry, _| {
             note_leader(entry, None);
-            let slot = Arc::clone(slot_of(entry));
-            let landed = slot.with(|shared| shared.land(value));
-            (Verdict::Remove, (landed, slot))
+            (Verdict::Remove, slot_of(entry).with(|shared| shared.land(value)))
         });
-        let (((unshared, wake), slot), entry) = landed.expect("a flight that is led is in the table");
+        let ((unshared, wake), entry) = landed.expect("a flight that is led is in the table");
         let shared = unshared.is_none();
         // Partner of the look in `Following::wait` (threads), which comes after its `listen`.
-        slot.wake(wake);
+        wake.send();
         drop(unshared);
         drop(entry);
         (own(kept), shared)
@@ -109,10 +107,10 @@ impl<K, V, S> Drop for Leading<'_, K, V, S> {
             let Some(slot) = &entry.shared else { return (Verdict::Remove, None) };
             let (remove, wake) = slot.with(|shared| shared.abandon(last));
             let verdict = if remove { Verdict::Remove } else { Verdict::Keep };
-            (verdict, Some((Arc::clone(slot), wake)))
+            (verdict, Some(wake))
         });
-        if let Some((Some((slot, wake)), entry)) = left {
-            slot.wake(wake);
+        if let Some((Some(wake), entry)) = left {
+            wake.send();
             drop(entry);
         }
     }

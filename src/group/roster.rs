@@ -1,4 +1,4 @@
-//! The asynchronous callers of a flight: who is inside, who waits, who has left a waker.
+//! The asynchronous callers of a flight that has several: who is inside, who waits, who has left a waker.
 //!
 //! A list of our own and not an event of `event-listener`'s, for two reasons. Who is woken beside the driver must be a task
 //! with another waker than the driver's, so the wakers must be in view. And that crate (5.4.2) wakes, replaces and drops
@@ -28,8 +28,8 @@ pub(crate) struct Task<V> {
 }
 
 impl<V> Task<V> {
-    fn new(on_abandon: OnAbandon) -> Self {
-        Self { waker: None, on_abandon, seat: None, before: None, after: None, deposit: None }
+    pub(crate) fn new(on_abandon: OnAbandon, waker: Option<Waker>) -> Self {
+        Self { waker, on_abandon, seat: None, before: None, after: None, deposit: None }
     }
 
     fn sleeps(&self) -> bool {
@@ -49,30 +49,29 @@ pub(crate) enum Deposit<V> {
     Panic(Box<dyn Any + Send>),
 }
 
-/// Where a task's place is kept: the first caller's beside the list, so that a lone caller makes no list.
+/// Where a task's place in the list is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskId(NonZeroU32);
 
 impl TaskId {
     pub(crate) const FIRST: Self = Self(NonZeroU32::MIN);
 
-    /// The place in the list, for any but the first.
-    fn rest(index: usize) -> Self {
-        let id = u32::try_from(index).ok().and_then(|index| Self::FIRST.0.checked_add(index)?.checked_add(1));
+    fn at(index: usize) -> Self {
+        let id = u32::try_from(index).ok().and_then(|index| Self::FIRST.0.checked_add(index));
         Self(id.expect("a flight has fewer than 2^32 callers"))
     }
 
-    /// The place in the list; `None` for the first.
-    fn index(self) -> Option<usize> {
-        (self.0.get() as usize - 1).checked_sub(1)
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
     }
 }
 
+/// How many tasks a list may have room for after all but one of them have left.
+const ROOM_KEPT: usize = 8;
+
 /// The tasks inside a flight.
 pub(crate) struct Roster<V> {
-    first: Option<Task<V>>,
-    /// The other tasks, while there are any.
-    rest: Option<Box<Slab<Task<V>>>>,
+    tasks: Slab<Task<V>>,
     /// How many tasks have a seat.
     waiting: u32,
     /// Those who sleep: they have a seat and have left a waker. The one that has slept longest is at the front.
@@ -100,8 +99,7 @@ impl Queue {
 impl<V> Roster<V> {
     pub(crate) const fn new() -> Self {
         Self {
-            first: None,
-            rest: None,
+            tasks: Slab::new(),
             waiting: 0,
             asleep: Queue::EMPTY,
             are_alike: true,
@@ -112,13 +110,7 @@ impl<V> Roster<V> {
     }
 
     pub(crate) fn insert(&mut self, on_abandon: OnAbandon, seat: Option<Seat>) -> TaskId {
-        let task = Task::new(on_abandon);
-        let id = if self.first.is_none() && self.rest.is_none() {
-            self.first = Some(task);
-            TaskId::FIRST
-        } else {
-            TaskId::rest(self.rest.get_or_insert_default().insert(task))
-        };
+        let id = TaskId::at(self.tasks.insert(Task::new(on_abandon, None)));
         if let Some(seat) = seat {
             self.sit(id, seat);
         }
@@ -127,18 +119,10 @@ impl<V> Roster<V> {
 
     /// Takes a task out, to be dropped outside the lock. Whoever calls this has dealt with its seat or its lead.
     pub(crate) fn remove(&mut self, id: TaskId) -> Option<Task<V>> {
-        let task = match id.index() {
-            None => self.first.take(),
-            Some(index) => {
-                let rest = self.rest.as_mut()?;
-                let task = rest.try_remove(index);
-                if rest.is_empty() {
-                    // The room of a crowd goes with the last of it.
-                    self.rest = None;
-                }
-                task
-            }
-        }?;
+        let task = self.tasks.try_remove(id.index())?;
+        if self.tasks.len() <= 1 && self.tasks.capacity() > ROOM_KEPT {
+            self.tasks.shrink_to_fit();
+        }
         if self.is_closed {
             self.drop_the_gone();
         }
@@ -158,32 +142,21 @@ impl<V> Roster<V> {
 
     /// Drops the list if nobody in it is left. Nothing in it is the user's: they have left no waker, and no deposit is theirs.
     fn drop_the_gone(&mut self) {
-        let listed = usize::from(self.first.is_some()) + self.rest.as_ref().map_or(0, |rest| rest.len());
-        if self.gone == listed {
-            (self.first, self.rest) = (None, None);
+        if self.gone == self.tasks.len() {
+            self.tasks = Slab::new();
             self.gone = 0;
         }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
     }
 
     /// # Panics
     ///
     /// If the task has been removed.
     pub(crate) fn get(&mut self, id: TaskId) -> &mut Task<V> {
-        self.find(id).expect("a task is in the list until it removes itself")
-    }
-
-    fn look(&self, id: TaskId) -> Option<&Task<V>> {
-        match id.index() {
-            None => self.first.as_ref(),
-            Some(index) => self.rest.as_ref()?.get(index),
-        }
-    }
-
-    fn find(&mut self, id: TaskId) -> Option<&mut Task<V>> {
-        match id.index() {
-            None => self.first.as_mut(),
-            Some(index) => self.rest.as_mut()?.get_mut(index),
-        }
+        self.tasks.get_mut(id.index()).expect("a task is in the list until it removes itself")
     }
 
     /// How many tasks have a seat.
@@ -206,7 +179,7 @@ impl<V> Roster<V> {
     }
 
     pub(crate) fn stand_up(&mut self, id: TaskId) -> Option<Seat> {
-        let task = self.find(id)?;
+        let task = self.tasks.get_mut(id.index())?;
         let (seat, slept) = (task.seat?, task.sleeps());
         task.seat = None;
         self.waiting -= 1;
@@ -282,22 +255,17 @@ impl<V> Roster<V> {
         self.asleep = Queue { front: Some(id), back: Some(passed) };
     }
 
-    /// The wakers of all, for the last time.
-    pub(crate) fn close(&mut self) -> (Option<Waker>, Vec<Waker>) {
+    /// Nobody asks any more who sleeps.
+    pub(crate) fn close(&mut self) {
         self.is_closed = true;
-        self.wake_all()
     }
 
-    /// The wakers of all, first the first caller's.
-    pub(crate) fn wake_all(&mut self) -> (Option<Waker>, Vec<Waker>) {
-        let first = self.first.as_mut().and_then(|task| task.waker.take());
-        let mut others = Vec::new();
-        if let Some(rest) = &mut self.rest {
-            others.reserve_exact(rest.len());
-            others.extend(rest.iter_mut().filter_map(|(_, task)| task.waker.take()));
-        }
+    /// The wakers of all.
+    pub(crate) fn wake_all(&mut self) -> Vec<Waker> {
+        let mut wakers = Vec::with_capacity(self.tasks.len());
+        wakers.extend(self.tasks.iter_mut().filter_map(|(_, task)| task.waker.take()));
         self.asleep = Queue::EMPTY;
-        (first, others)
+        wakers
     }
 
     /// A waiter whose seat will do: one that sleeps, since one that does not may be parked; if there is none, any.
@@ -307,13 +275,12 @@ impl<V> Roster<V> {
     }
 
     fn awake(&mut self, mut will_do: impl FnMut(&Task<V>) -> bool) -> Option<TaskId> {
-        let end = 1 + self.rest.as_ref().map_or(0, |rest| rest.capacity());
+        let end = self.tasks.capacity();
         let start = self.next_awake.min(end);
-        let mut round =
-            (start..end).chain(0..start).map(|place| place.checked_sub(1).map_or(TaskId::FIRST, TaskId::rest));
-        let found = round.find(|&id| self.find(id).is_some_and(|task| will_do(task)))?;
-        self.next_awake = found.index().map_or(0, |index| index + 1) + 1;
-        Some(found)
+        let mut round = (start..end).chain(0..start);
+        let found = round.find(|&index| self.tasks.get(index).is_some_and(&mut will_do))?;
+        self.next_awake = found + 1;
+        Some(TaskId::at(found))
     }
 
     fn asleep(&mut self, mut will_do: impl FnMut(&Task<V>) -> bool) -> Option<TaskId> {
@@ -349,7 +316,7 @@ impl<V> Roster<V> {
     }
 
     fn have_the_same_waker(&self, one: TaskId, other: TaskId) -> bool {
-        let waker = |id| self.look(id)?.waker.as_ref();
+        let waker = |id: TaskId| self.tasks.get(id.index())?.waker.as_ref();
         waker(one).zip(waker(other)).is_some_and(|(one, other)| one.will_wake(other))
     }
 

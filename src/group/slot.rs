@@ -13,8 +13,6 @@ use crate::deadlock::LeaderCell;
 /// The shared part of a flight: its state, its value once it has landed, and those who wait for it.
 pub(crate) struct Slot<V> {
     state: Mutex<Shared<V>>,
-    /// Where threads wait. Tasks leave their wakers in the state.
-    pub(crate) queue: WaitQueue,
     #[cfg(all(feature = "deadlock-detection", not(loom)))]
     pub(crate) leader: Arc<LeaderCell>,
 }
@@ -22,8 +20,6 @@ pub(crate) struct Slot<V> {
 /// What the flight's lock guards.
 pub(crate) struct Shared<V> {
     pub(crate) flight: Flight,
-    /// Set once, by `land`; taken by the last one that collects.
-    value: Option<Arc<V>>,
     /// The thread that runs the work at this moment, if it is known.
     pub(crate) leader: Option<ThreadNumber>,
     pub(crate) tasks: Tasks<V>,
@@ -42,7 +38,7 @@ pub(crate) enum Sight<V> {
 #[derive(Debug, Default)]
 pub(crate) struct Wake {
     tasks: Wakers,
-    threads: Threads,
+    threads: Option<(Arc<WaitQueue>, Threads)>,
 }
 
 /// What a waiter that leaves without looking leaves behind.
@@ -55,10 +51,9 @@ pub(crate) struct Left<V> {
     pub(crate) value: Option<Arc<V>>,
 }
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+/// How many threads to wake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Threads {
-    #[default]
-    None,
     One,
     All,
     /// All, for the last time.
@@ -67,7 +62,7 @@ enum Threads {
 
 impl Wake {
     pub(crate) fn tasks(tasks: Wakers) -> Self {
-        Self { tasks, threads: Threads::None }
+        Self { tasks, threads: None }
     }
 
     /// These as well.
@@ -75,15 +70,26 @@ impl Wake {
         self.tasks.extend(tasks);
         self
     }
+
+    /// Wakes. No lock may be held: wakers are the user's code. If one panics, the others are woken all the same, and the
+    /// panic goes on after that.
+    pub(crate) fn send(self) {
+        match self.threads {
+            None => {}
+            Some((queue, Threads::One)) => queue.notify_one(),
+            Some((queue, Threads::Last)) => queue.notify_last(),
+            Some((queue, Threads::All)) => queue.notify_all(),
+        }
+        wake_all(self.tasks.into_iter());
+    }
 }
 
 impl<V> Slot<V> {
     /// The slot of a flight that `leader` leads alone.
     pub(crate) fn new(leader: Option<ThreadNumber>) -> Self {
-        let shared = Shared { flight: Flight::led(), value: None, leader, tasks: Tasks::new() };
+        let shared = Shared { flight: Flight::led(), leader, tasks: Tasks::new() };
         Self {
             state: Mutex::new(shared),
-            queue: WaitQueue::new(),
             #[cfg(all(feature = "deadlock-detection", not(loom)))]
             leader: Arc::new(LeaderCell::new(leader)),
         }
@@ -102,19 +108,7 @@ impl<V> Slot<V> {
     /// The work can go on: wakes its driver, and a standby in case the driver is not polled.
     fn work_wakes(&self) {
         let wakers = self.state.with(|shared| shared.tasks.wake());
-        self.wake(Wake::tasks(wakers));
-    }
-
-    /// Wakes. No lock may be held: wakers are the user's code. If one panics, the others are woken all the same, and the
-    /// panic goes on after that.
-    pub(crate) fn wake(&self, wake: Wake) {
-        match wake.threads {
-            Threads::None => {}
-            Threads::One => self.queue.notify_one(),
-            Threads::Last => self.queue.notify_last(),
-            Threads::All => self.queue.notify_all(),
-        }
-        wake_all(wake.tasks.into_iter());
+        Wake::tasks(wakers).send();
     }
 }
 
@@ -124,8 +118,8 @@ impl<V> Shared<V> {
         match self.flight.land() {
             Land::Alone => (Some(value), Wake::default()),
             Land::Publish => {
-                self.value = Some(value);
-                let threads = if self.threads() > 0 { Threads::Last } else { Threads::None };
+                self.tasks.publish(value);
+                let threads = self.tell_threads(Threads::Last);
                 (None, Wake { tasks: self.tasks.take_last_wakers(), threads })
             }
         }
@@ -161,8 +155,8 @@ impl<V> Shared<V> {
             Look::Abandoned => Sight::Abandoned,
             Look::Collect => {
                 let value = match self.flight.collect(seat) {
-                    Collect::Share => self.value.clone(),
-                    Collect::Take => self.value.take(),
+                    Collect::Share => self.tasks.value().cloned(),
+                    Collect::Take => self.tasks.take_value(),
                 };
                 Sight::Value(value.expect("a flight that landed with waiters holds its value until the last collects"))
             }
@@ -183,7 +177,7 @@ impl<V> Shared<V> {
             Leave::WakeOne => (false, self.tell_one()),
             Leave::Remove => (true, Wake::default()),
         };
-        let value = if self.flight.waiters() == 0 { self.value.take() } else { None };
+        let value = if self.flight.waiters() == 0 { self.tasks.take_value() } else { None };
         Left { remove, wake, value }
     }
 
@@ -192,14 +186,19 @@ impl<V> Shared<V> {
         self.flight.waiters() - self.tasks.waiting()
     }
 
+    /// Where to wake so many threads, if any wait.
+    fn tell_threads(&self, threads: Threads) -> Option<(Arc<WaitQueue>, Threads)> {
+        if self.threads() > 0 { Some((self.tasks.queue()?, threads)) } else { None }
+    }
+
     /// Tells a task, and a second one in case that one is not polled; and a thread, which always runs.
     fn tell_one(&mut self) -> Wake {
-        let threads = if self.threads() > 0 { Threads::One } else { Threads::None };
+        let threads = self.tell_threads(Threads::One);
         Wake { tasks: self.tasks.take_two_wakers(), threads }
     }
 
     fn tell_all(&mut self) -> Wake {
-        let threads = if self.threads() > 0 { Threads::All } else { Threads::None };
+        let threads = self.tell_threads(Threads::All);
         Wake { tasks: self.tasks.take_all_wakers(), threads }
     }
 }

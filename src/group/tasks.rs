@@ -4,11 +4,12 @@
 //! runnable, whoever is polled first drives it and is the driver from then on. When the work wakes, the driver and one
 //! standby are woken, a different one each time; so a driver that is not polled cannot hold up the flight.
 
-use super::roster::{Deposit, Roster, Task, TaskId};
+use super::inside::Inside;
+use super::roster::{Deposit, Task, TaskId};
 use super::slot::Slot;
 use crate::call::OnAbandon;
 use crate::flight::{Flight, Look, Seat};
-use crate::primitive::Arc;
+use crate::primitive::{Arc, WaitQueue};
 use crate::table::FlightId;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -18,6 +19,9 @@ use core::task::{Context, Poll, Waker};
 
 /// Work that a flight owns: polled by whichever task drives it, together with what travels with it.
 pub(crate) trait OwnedWork<V> {
+    /// The flight's own waker. Only the calls that own their work know that `V` may be sent, as a waker must.
+    fn make_waker(&self, slot: &Arc<Slot<V>>) -> Waker;
+
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<V>;
 
     /// Whether the value may be shared. Asked once at most, when the work has ended.
@@ -36,21 +40,14 @@ pub(crate) type Work<V> = Pin<Box<dyn OwnedWork<V> + Send>>;
 /// Spawns a driver for the work of a flight, in which it already has a place.
 pub(crate) type Detach<V> = Box<dyn FnOnce(FlightId, Arc<Slot<V>>, TaskId) + Send>;
 
-/// The asynchronous side of a flight.
+/// The asynchronous side of a flight. The task that drives the work is its leader; there is no driver if the flight is vacant,
+/// or led by a thread, a guard or inline work.
 pub(crate) struct Tasks<V> {
-    roster: Roster<V>,
-    /// The task that leads: it drives the work. `None` if the flight is vacant, or led by a thread, a guard or inline work.
-    driver: Option<TaskId>,
-    /// The task whose closure made the work, while it is inside.
-    maker: Option<TaskId>,
+    inside: Inside<V>,
     stage: Stage<V>,
-    make_waker: Option<MakeWaker<V>>,
 }
 
-/// Makes the flight's own waker. A function, because only the calls that own their work know that `V` may be sent.
-pub(crate) type MakeWaker<V> = fn(&Arc<Slot<V>>) -> Waker;
-
-/// Where the flight's own work is.
+/// Where the flight's own work is, or what the flight has come to.
 enum Stage<V> {
     /// There is none: the leader runs its work itself, or has not made it yet, or there is no leader.
     None,
@@ -58,6 +55,8 @@ enum Stage<V> {
     Stored { work: Work<V>, call: Call },
     /// With the driver, which makes it or polls it right now. Whether it has woken meanwhile.
     Polled { woken: bool },
+    /// The flight has landed, with this value. Taken by the last one that collects.
+    Landed(Arc<V>),
 }
 
 /// Wakers taken out to be woken, after all locks are released.
@@ -90,82 +89,82 @@ enum Call {
 /// Work taken out to be polled.
 pub(crate) struct Drive<V> {
     pub(crate) work: Work<V>,
-    pub(crate) make_waker: MakeWaker<V>,
     /// Whether the driver's own closure made it.
     pub(crate) is_maker: bool,
 }
 
 impl<V> Tasks<V> {
     pub(crate) const fn new() -> Self {
-        Self { roster: Roster::new(), driver: None, maker: None, stage: Stage::None, make_waker: None }
+        Self { inside: Inside::NOBODY, stage: Stage::None }
     }
 
-    /// A newcomer that waits, or one that leads and has no seat.
-    pub(crate) fn insert(&mut self, on_abandon: OnAbandon, seat: Option<Seat>) -> TaskId {
-        self.roster.insert(on_abandon, seat)
+    /// A newcomer that waits.
+    pub(crate) fn insert(&mut self, on_abandon: OnAbandon, seat: Seat) -> TaskId {
+        self.inside.insert(on_abandon, seat)
     }
 
     /// Takes a task out, to be dropped outside the lock. Whoever calls this has dealt with its seat or its lead.
     pub(crate) fn remove(&mut self, id: TaskId) -> Option<Task<V>> {
-        if self.maker == Some(id) {
-            self.maker = None;
-        }
-        self.roster.remove(id)
+        self.inside.remove(id)
     }
 
     /// Lets a task go that has the flight's value.
     pub(crate) fn let_go(&mut self, id: TaskId) {
-        if self.maker == Some(id) {
-            self.maker = None;
-        }
-        self.roster.let_go();
+        self.inside.let_go(id);
+    }
+
+    /// Where threads sleep, made now if this is the first one.
+    #[cfg(feature = "std")]
+    pub(crate) fn make_queue(&mut self) -> Arc<WaitQueue> {
+        self.inside.make_queue()
+    }
+
+    /// Where threads sleep, if one has come.
+    pub(crate) fn queue(&self) -> Option<Arc<WaitQueue>> {
+        self.inside.queue()
     }
 
     /// How many tasks wait.
     pub(crate) fn waiting(&self) -> u32 {
-        self.roster.waiting()
+        self.inside.waiting()
     }
 
     pub(crate) fn seat(&mut self, id: TaskId) -> Option<Seat> {
-        self.roster.seat(id)
+        self.inside.seat(id)
     }
 
     pub(crate) fn sit(&mut self, id: TaskId, seat: Seat) {
-        self.roster.sit(id, seat);
+        self.inside.sit(id, seat);
     }
 
     pub(crate) fn stand_up(&mut self, id: TaskId) -> Option<Seat> {
-        self.roster.stand_up(id)
+        self.inside.stand_up(id)
     }
 
     /// Whether the waker that is there would wake the same as `current`.
     pub(crate) fn is_known(&mut self, id: TaskId, current: &Waker) -> bool {
-        self.roster.is_known(id, current)
+        self.inside.is_known(id, current)
     }
 
     /// Leaves `waker` there, unless the one that is there would wake the same; returns the one that is of no more use.
     pub(crate) fn keep_waker(&mut self, id: TaskId, waker: Waker) -> Option<Waker> {
-        self.roster.keep_waker(id, waker)
+        self.inside.keep_waker(id, waker)
     }
 
     pub(crate) fn is_driver(&self, id: TaskId) -> bool {
-        self.driver == Some(id)
+        self.inside.driver() == Some(id)
     }
 
-    /// Lets `maker`, which leads, make work for the flight, and drive it.
-    pub(crate) fn make(&mut self, maker: TaskId, make_waker: MakeWaker<V>) {
-        self.driver = Some(maker);
-        self.maker = Some(maker);
+    /// Lets a newcomer, which leads, make work for the flight, and drive it.
+    pub(crate) fn make(&mut self, on_abandon: OnAbandon) -> TaskId {
         self.stage = Stage::Polled { woken: false };
-        self.make_waker = Some(make_waker);
+        self.inside.insert_driver(on_abandon, true)
     }
 
     /// Lets a detached driver, which no task is yet, go on with work whose last caller has just left.
     pub(crate) fn detach(&mut self, work: Work<V>) -> TaskId {
-        let driver = self.insert(OnAbandon::Fail, None);
-        self.driver = Some(driver);
         self.stage = Stage::Stored { work, call: Call::HandedOver };
-        driver
+        self.inside.insert_driver(OnAbandon::Fail, false)
     }
 
     /// Takes the work out for `task` to poll, if it is here and can go on. The task drives from then on.
@@ -173,18 +172,17 @@ impl<V> Tasks<V> {
         if !self.is_runnable() {
             return None;
         }
-        let make_waker = self.make_waker?;
         let Stage::Stored { work, .. } = mem::replace(&mut self.stage, Stage::Polled { woken: false }) else {
             return None;
         };
         if let Some(seat) = self.stand_up(task) {
-            let former = self.driver.expect("stored work has a driver");
-            let on_abandon = self.roster.get(former).on_abandon;
+            let former = self.inside.driver().expect("stored work has a driver");
+            let on_abandon = self.inside.on_abandon(former);
             let seat = flight.change_leader(seat, on_abandon);
             self.sit(former, seat);
         }
-        self.driver = Some(task);
-        Some(Drive { work, make_waker, is_maker: self.maker == Some(task) })
+        self.inside.set_driver(Some(task));
+        Some(Drive { work, is_maker: self.inside.maker() == Some(task) })
     }
 
     /// Puts the work back after a poll that did not end it. If it has woken meanwhile, as is known here or by who polled it,
@@ -200,21 +198,43 @@ impl<V> Tasks<V> {
         matches!(self.stage, Stage::Stored { call: Call::HandedOver | Call::Woken, .. })
     }
 
+    /// The flight has landed with `value`, which others are to collect.
+    pub(crate) fn publish(&mut self, value: Arc<V>) {
+        self.stage = Stage::Landed(value);
+    }
+
+    /// The value of a flight that has landed.
+    pub(crate) fn value(&self) -> Option<&Arc<V>> {
+        match &self.stage {
+            Stage::Landed(value) => Some(value),
+            Stage::None | Stage::Stored { .. } | Stage::Polled { .. } => None,
+        }
+    }
+
+    /// The value of a flight that has landed, for the last one that collects, or if nobody does.
+    pub(crate) fn take_value(&mut self) -> Option<Arc<V>> {
+        self.value()?;
+        match mem::replace(&mut self.stage, Stage::None) {
+            Stage::Landed(value) => Some(value),
+            _ => unreachable!("it has just been seen"),
+        }
+    }
+
     /// The work has ended, one way or the other: the driver drives no more.
     pub(crate) fn end_work(&mut self) {
         self.stage = Stage::None;
-        self.driver = None;
+        self.inside.set_driver(None);
     }
 
     /// The maker of the work, if it is inside and is not `driver`: the work is its no more.
     pub(crate) fn take_other_maker(&mut self, driver: TaskId) -> Option<TaskId> {
-        self.maker.take().filter(|&maker| maker != driver)
+        self.inside.take_maker().filter(|&maker| maker != driver)
     }
 
     /// The work calls for a poll: whom to wake.
     pub(crate) fn wake(&mut self) -> Wakers {
         match &mut self.stage {
-            Stage::None => Wakers::default(),
+            Stage::None | Stage::Landed(_) => Wakers::default(),
             Stage::Polled { woken } => {
                 *woken = true;
                 Wakers::default()
@@ -230,8 +250,8 @@ impl<V> Tasks<V> {
     /// The driver leaves, and its work stays: another task becomes the driver, and the work must be polled, because the one
     /// who was told to may be the one who left. `None` if there is no other task: the work comes out, to be dropped.
     pub(crate) fn hand_over(&mut self, flight: &mut Flight) -> Result<Wakers, Option<Work<V>>> {
-        self.driver = None;
-        let heir = self.roster.heir(|seat| flight.look(seat) == Look::Wait);
+        self.inside.set_driver(None);
+        let heir = self.inside.heir(|seat| flight.look(seat) == Look::Wait);
         match (heir, &mut self.stage) {
             (Some(heir), Stage::Stored { call, .. }) => {
                 let has_woken = *call == Call::Woken;
@@ -240,51 +260,51 @@ impl<V> Tasks<V> {
                 }
                 let seat = self.stand_up(heir).expect("an heir has a seat");
                 flight.hand_over(seat);
-                self.driver = Some(heir);
+                self.inside.set_driver(Some(heir));
                 if has_woken {
                     // Whoever was woken for it may be the one that left.
                     return Ok(self.take_two_wakers());
                 }
-                Ok(Wakers { few: [self.roster.take_waker(heir), None], many: Vec::new() })
+                Ok(Wakers { few: [self.inside.take_waker(heir), None], many: Vec::new() })
             }
             _ => match mem::replace(&mut self.stage, Stage::None) {
                 Stage::Stored { work, .. } => Err(Some(work)),
-                Stage::None | Stage::Polled { .. } => Err(None),
+                Stage::None | Stage::Polled { .. } | Stage::Landed(_) => Err(None),
             },
         }
     }
 
     /// The wakers of all, after which nobody is woken any more.
     pub(crate) fn take_last_wakers(&mut self) -> Wakers {
-        let (first, many) = self.roster.close();
+        let (first, many) = self.inside.close();
         Wakers { few: [first, None], many }
     }
 
     pub(crate) fn take_all_wakers(&mut self) -> Wakers {
-        let (first, many) = self.roster.wake_all();
+        let (first, many) = self.inside.wake_all();
         Wakers { few: [first, None], many }
     }
 
     /// The driver's waker, if it has one, and that of a standby: of another task of the executor, or one of them would do for
     /// both. Two standbys if the driver has none.
     pub(crate) fn take_two_wakers(&mut self) -> Wakers {
-        let driver = self.driver.and_then(|driver| self.roster.take_waker(driver));
-        let first = driver.or_else(|| self.roster.wake_one());
-        let second = first.as_ref().and_then(|first| self.roster.wake_another(first));
+        let driver = self.inside.driver().and_then(|driver| self.inside.take_waker(driver));
+        let first = driver.or_else(|| self.inside.wake_one());
+        let second = first.as_ref().and_then(|first| self.inside.wake_another(first));
         Wakers { few: [first, second], many: Vec::new() }
     }
 
     /// Forgets the waker of a driver that ends its flight alone; to be dropped outside the lock.
     pub(crate) fn take_waker(&mut self, task: TaskId) -> Option<Waker> {
-        self.roster.take_waker(task)
+        self.inside.take_waker(task)
     }
 
     pub(crate) fn leave_deposit(&mut self, maker: TaskId, deposit: Deposit<V>) -> Option<Waker> {
-        self.roster.get(maker).deposit = Some(Box::new(deposit));
-        self.roster.take_waker(maker)
+        self.inside.leave_deposit(maker, deposit);
+        self.inside.take_waker(maker)
     }
 
     pub(crate) fn take_deposit(&mut self, task: TaskId) -> Option<Box<Deposit<V>>> {
-        self.roster.get(task).deposit.take()
+        self.inside.take_deposit(task)
     }
 }

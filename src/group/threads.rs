@@ -7,7 +7,7 @@ use crate::call::Options;
 use crate::error::CallError;
 use crate::flight::Seat;
 use crate::outcome::{Outcome, Role};
-use crate::primitive::{Arc, ThreadNumber, spin_until};
+use crate::primitive::{Arc, ThreadNumber, WaitQueue, spin_until};
 use crate::table::{FlightId, Verdict};
 use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
@@ -24,6 +24,7 @@ pub(crate) struct Following<'g, K, V, S> {
     group: &'g Group<K, V, S>,
     id: FlightId,
     slot: Arc<Slot<V>>,
+    queue: Arc<WaitQueue>,
     /// `None` once it has left.
     seat: Option<Seat>,
 }
@@ -102,7 +103,7 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
         V: Clone,
     {
-        let entered = self.enter_many(keys, |_, seat| seat, Following::new);
+        let entered = self.enter_many(keys, sit, Following::new);
         let Batch { order, keys, leads, waits } = entered.unwrap_or_else(|error| error.refuse());
         let mut values: Vec<Option<V>> = keys.iter().map(|_| None).collect();
         if !leads.is_empty() {
@@ -147,7 +148,7 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
     {
         let Options { on_abandon, max_attempts, .. } = options;
         let newcomer = Newcomer { on_abandon, max_attempts };
-        let leading = match self.enter(key, make_key, newcomer, |_, seat| seat, Following::new) {
+        let leading = match self.enter(key, make_key, newcomer, sit, Following::new) {
             Entered::Lead(leading) => leading,
             Entered::Reentrant => return Err((CallError::Reentrant, work)),
             Entered::Wait(following) => match following.wait(options.wait_timeout, options.max_attempts) {
@@ -160,13 +161,13 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         };
         // A panic in the work drops the lead, which abandons the flight, and goes on up.
         let value = work();
-        Ok(leading.finish(value, options.share_if))
+        Ok(leading.finish(value, |value| options.share_if.is_none_or(|share_if| share_if(value))))
     }
 }
 
 impl<'g, K, V, S> Following<'g, K, V, S> {
-    pub(crate) fn new(group: &'g Group<K, V, S>, id: FlightId, slot: Arc<Slot<V>>, seat: Seat) -> Self {
-        Self { group, id, slot, seat: Some(seat) }
+    fn new(group: &'g Group<K, V, S>, id: FlightId, slot: Arc<Slot<V>>, (seat, queue): (Seat, Arc<WaitQueue>)) -> Self {
+        Self { group, id, slot, queue, seat: Some(seat) }
     }
 
     /// Waits until the flight lands, or this thread must lead, or the time is up.
@@ -178,7 +179,7 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
         let mut spin = self.slot.step(|flight| flight.waiters() <= MOST_SPINNERS);
         loop {
             // Listen, look, wait, in this order: `Leading` changes the state before it notifies.
-            let ticket = self.slot.queue.listen();
+            let ticket = self.queue.listen();
             match self.slot.with(|shared| shared.look(seat)) {
                 Sight::Value(value) => {
                     self.seat = None;
@@ -194,14 +195,14 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
                 Sight::Wait if deadline.has_passed() => return self.give_up(CallError::TimedOut),
                 Sight::Wait => {
                     if core::mem::take(&mut spin) {
-                        spin_until(|| self.slot.queue.is_stale(ticket));
+                        spin_until(|| self.queue.is_stale(ticket));
                     }
                     #[cfg(all(feature = "deadlock-detection", not(loom)))]
                     let _edge = match crate::deadlock::begin_wait(&self.slot.leader, deadline.instant().is_some()) {
                         Ok(edge) => edge,
                         Err(crate::deadlock::Cycle) => return self.give_up(CallError::WouldDeadlock),
                     };
-                    self.slot.queue.wait(ticket, deadline.instant());
+                    self.queue.wait(ticket, deadline.instant());
                 }
             }
         }
@@ -247,7 +248,7 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
         match left {
             Err(value) => return Some(value),
             Ok(Left { wake, value, .. }) => {
-                self.slot.wake(wake);
+                wake.send();
                 drop(entry);
                 drop(value);
             }
@@ -267,6 +268,11 @@ impl<K, V, S> Drop for Following<'_, K, V, S> {
 fn single<V>(loaded: Vec<V>) -> V {
     check_length(1, loaded.len());
     loaded.into_iter().next().expect("its length has just been checked")
+}
+
+/// What a thread takes along from a flight that it joins, under its lock.
+fn sit<V>(shared: &mut Shared<V>, seat: Seat) -> (Seat, Arc<WaitQueue>) {
+    (seat, shared.tasks.make_queue())
 }
 
 /// Leaves, unless the flight has landed.
@@ -308,7 +314,7 @@ mod tests {
             let mut woken = 0;
             while !waiter.is_finished() {
                 assert!(begun.elapsed() < 200 * LIMIT, "each wake-up has set the time limit back");
-                slot.queue.notify_all();
+                slot.with(|shared| shared.tasks.make_queue()).notify_all();
                 woken += 1;
                 // Long enough for the waiter to go back to sleep, and shorter than its limit.
                 thread::sleep(LIMIT / 10);

@@ -5,18 +5,20 @@ use core::time::Duration;
 
 /// Nobody sleeps here.
 #[derive(Debug)]
-pub(crate) struct WaitQueue;
+pub(crate) enum WaitQueue {}
 
 impl WaitQueue {
-    pub(crate) const fn new() -> Self {
-        Self
+    pub(crate) fn notify_one(&self) {
+        match *self {}
     }
 
-    pub(crate) fn notify_one(&self) {}
+    pub(crate) fn notify_all(&self) {
+        match *self {}
+    }
 
-    pub(crate) fn notify_all(&self) {}
-
-    pub(crate) fn notify_last(&self) {}
+    pub(crate) fn notify_last(&self) {
+        match *self {}
+    }
 }
 
 /// Nobody can be told apart, so nothing is reported by thread.

@@ -11,6 +11,7 @@ use oneflight::AsyncGroup;
 
 /// A group takes little, a lone flight little more, and so does each task that waits; all of it comes back.
 pub(super) fn memory() {
+    // With the leader one more than a list of 16 has room for: each of them at its dearest.
     const WAITING: usize = 16;
     let cx = &mut Context::from_waker(Waker::noop());
     let sensor = Sensor::new();
@@ -37,5 +38,5 @@ pub(super) fn memory() {
     hprintln!(
         "heap: a new group {empty} bytes, once used {idle}; a flight and its work {flight}; a waiting task {waiting}"
     );
-    assert!(empty <= 256 && idle <= 512 && flight <= 256 && waiting <= 64);
+    assert!(empty <= 256 && idle <= 512 && flight <= 256 && waiting <= 72);
 }
