@@ -167,6 +167,21 @@ impl Flight {
         if self.is_alone() { Land::Alone } else { Land::Publish }
     }
 
+    /// That many waiters that take over have the published value.
+    pub(crate) fn deliver(&mut self, waiters: u32) {
+        debug_assert_eq!(self.state, State::Landed, "there is no value to deliver");
+        self.waiters -= waiters;
+    }
+
+    /// Whether no waiter leaves when the flight is abandoned.
+    pub(crate) fn all_take_over(&self) -> bool {
+        self.failing == 0
+    }
+
+    pub(crate) fn has_landed(&self) -> bool {
+        self.state == State::Landed
+    }
+
     /// The leader leaves without a value for the others. No one takes over from the `last` attempt.
     pub(crate) fn abandon(&mut self, last: bool) -> Abandon {
         debug_assert_eq!(self.state, State::Led, "only a leader abandons");

@@ -1,6 +1,7 @@
 //! What both kinds of group are made of: the table of flights, and how callers lead them, follow them and leave them.
 
 mod inside;
+mod landing;
 mod lead;
 mod many;
 mod roster;
@@ -10,6 +11,7 @@ mod tasks;
 mod threads;
 mod visit;
 
+pub(crate) use landing::Landing;
 pub use lead::Lead;
 pub(crate) use lead::Leading;
 pub(crate) use many::{Batch, in_order, land_all, missing};

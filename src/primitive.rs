@@ -76,6 +76,55 @@ impl<T> Mutex<T> {
     }
 }
 
+/// A place for something that is put there once: to be read without a lock where there is a way to.
+pub(crate) struct Once<T>(RawOnce<T>);
+
+#[cfg(all(feature = "std", not(loom)))]
+type RawOnce<T> = std::sync::OnceLock<T>;
+#[cfg(any(not(feature = "std"), loom))]
+type RawOnce<T> = Mutex<Option<T>>;
+
+#[cfg(all(feature = "std", not(loom)))]
+impl<T: Clone> Once<T> {
+    pub(crate) const fn new() -> Self {
+        Self(RawOnce::new())
+    }
+
+    pub(crate) fn set(&self, value: T) {
+        assert!(self.0.set(value).is_ok(), "it is put there once");
+    }
+
+    /// What `f` makes of it, if it is there. No lock is held meanwhile.
+    #[inline]
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&T) -> R) -> Option<R> {
+        self.0.get().map(f)
+    }
+
+    pub(crate) fn into_inner(self) -> Option<T> {
+        self.0.into_inner()
+    }
+}
+
+#[cfg(any(not(feature = "std"), loom))]
+impl<T: Clone> Once<T> {
+    pub(crate) fn new() -> Self {
+        Self(RawOnce::new(None))
+    }
+
+    pub(crate) fn set(&self, value: T) {
+        self.0.with(|place| *place = Some(value));
+    }
+
+    /// What `f` makes of it, if it is there. No lock is held meanwhile.
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&T) -> R) -> Option<R> {
+        self.0.with(|place| place.clone()).map(|value| f(&value))
+    }
+
+    pub(crate) fn into_inner(self) -> Option<T> {
+        self.0.with(Option::take)
+    }
+}
+
 /// Calls `f`, and stops a panic in it where there is a way to.
 #[cfg(feature = "std")]
 pub(crate) fn catch_panic<R>(f: impl FnOnce() -> R) -> Result<R, Box<dyn Any + Send>> {

@@ -3,11 +3,11 @@
 #![cfg(loom)]
 
 use loom::thread;
-use oneflight::Role;
+use oneflight::{OnAbandon, Role};
 use oneflight_loom_tests::tasks::{
     Works, assert_gets, assert_nothing_left, block_on, call, join_and_go_on, new_group, parked, poll, until_waiting,
 };
-use oneflight_loom_tests::{KEY, check, join};
+use oneflight_loom_tests::{KEY, check, join, spawn};
 
 /// The leader is not polled any more when its work wakes: a standby drives, and everybody is served.
 #[test]
@@ -59,6 +59,24 @@ fn two_callers_are_polled_at_once() {
         assert_eq!(block_on(leader), 0);
         join(waking);
         assert!(matches!(join(follower), 0 | 1));
+        assert_nothing_left(&group);
+    });
+}
+
+/// The same with a follower that does not take over, which gets its value under the flight's lock.
+#[test]
+fn the_leader_and_one_that_would_fail_are_polled_at_once() {
+    check(|| {
+        let (group, works) = (new_group(), Works::new());
+        let leader = parked(group.do_call(&KEY, works.make(0)));
+        let work = works.make(1);
+        let follower = spawn(&group, |group| block_on(group.call(&KEY).on_abandon(OnAbandon::Fail).run(work)));
+        until_waiting(&group, 1);
+        works.stir();
+        let waking = works.open_elsewhere();
+        assert_eq!(block_on(leader), 0);
+        join(waking);
+        assert_eq!(join(follower).map(|outcome| outcome.value), Ok(0));
         assert_nothing_left(&group);
     });
 }

@@ -4,7 +4,7 @@ use super::place::{Arrival, Place};
 use crate::call::{OnAbandon, Options};
 use crate::error::CallError;
 use crate::group::{Entered, Group, Leading, Newcomer, own};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Role};
 use crate::primitive::ThreadNumber;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
@@ -112,6 +112,10 @@ where
                 return Self::drive(stage, leading, share_if, cx);
             }
             StageProjection::Waiting { place } => {
+                if let Some(value) = place.collect() {
+                    stage.set(Stage::Outside);
+                    return Poll::Ready(Ok(Outcome { value, role: Role::Followed, shared: true }));
+                }
                 let id = place.id();
                 match ready!(place.poll(cx)) {
                     Arrival::TookOver { attempt, waker } => {

@@ -4,7 +4,7 @@ use super::place::{Arrival, Place};
 use crate::call::{OnAbandon, Options};
 use crate::error::CallError;
 use crate::group::{Detach, Entered, Group, Leading, Newcomer, OwnedWork, Slot, Work, flight_waker, own};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Role};
 use crate::primitive::{Arc, FirstWaker, resume_panic};
 use alloc::boxed::Box;
 use core::future::Future;
@@ -172,6 +172,10 @@ where
     /// A call that waits, or that has been polled before.
     fn resume(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outcome<V>, CallError>> {
         let place = self.place.as_mut().expect("a call is not polled after it has ended");
+        if let Some(value) = place.collect() {
+            self.place = None;
+            return Poll::Ready(Ok(Outcome { value, role: Role::Followed, shared: true }));
+        }
         let outcome = match ready!(place.poll(cx)) {
             Arrival::Landed(value, role) => {
                 self.place = None;

@@ -4,8 +4,8 @@ use crate::call::OnAbandon;
 use crate::error::CallError;
 use crate::flight::Seat;
 use crate::group::{
-    Departure, Deposit, Drive, Group, Leading, Slot, Task, TaskId, Visit, Wake, Work, flight_waker, note_leader,
-    slot_of,
+    Departure, Deposit, Drive, Group, Landing, Leading, Slot, Task, TaskId, Visit, Wake, Work, flight_waker,
+    note_leader, slot_of,
 };
 use crate::outcome::Role;
 use crate::primitive::{Arc, ThreadNumber, catch_panic, discard_panic, resume_panic};
@@ -24,6 +24,8 @@ where
     group: G,
     id: FlightId,
     slot: Arc<Slot<V>>,
+    /// Where it finds the value without the flight's lock, if it may.
+    landing: Option<Arc<Landing<V>>>,
     /// `None` once it has left.
     task: Option<TaskId>,
     on_abandon: OnAbandon,
@@ -55,13 +57,28 @@ where
     G: Deref<Target = Group<K, V, S>>,
 {
     /// The place of a newcomer that got a seat.
-    pub(crate) fn waiting(group: G, id: FlightId, slot: Arc<Slot<V>>, task: TaskId, on_abandon: OnAbandon) -> Self {
-        Self { group, id, slot, task: Some(task), on_abandon, made: None, detached: false }
+    pub(crate) fn waiting(
+        group: G,
+        id: FlightId,
+        slot: Arc<Slot<V>>,
+        (task, landing): (TaskId, Option<Arc<Landing<V>>>),
+        on_abandon: OnAbandon,
+    ) -> Self {
+        Self { group, id, slot, landing, task: Some(task), on_abandon, made: None, detached: false }
     }
 
     /// The place of a driver that goes on after the last caller has left, and that was put in the list by that caller.
     pub(crate) fn detached(group: G, id: FlightId, slot: Arc<Slot<V>>, task: TaskId) -> Self {
-        Self { group, id, slot, task: Some(task), on_abandon: OnAbandon::Fail, made: None, detached: true }
+        Self {
+            group,
+            id,
+            slot,
+            landing: None,
+            task: Some(task),
+            on_abandon: OnAbandon::Fail,
+            made: None,
+            detached: true,
+        }
     }
 
     /// The place of a caller that leads, and that is to make work for the flight.
@@ -81,7 +98,7 @@ where
             (Verdict::Keep, (slot, task))
         });
         let ((slot, task), _) = placed.expect("a flight that is led is in the table");
-        Self { group, id, slot, task: Some(task), on_abandon, made: Some(attempt), detached: false }
+        Self { group, id, slot, landing: None, task: Some(task), on_abandon, made: Some(attempt), detached: false }
     }
 
     /// Gives work that this task has made and polled to the flight. `forward` is told the flight's waker, and says whether the
@@ -95,6 +112,18 @@ where
         self.end_poll(task, work, has_woken, cx);
     }
 
+    /// The value, if this task follows and the flight has landed; without a lock.
+    #[inline]
+    pub(crate) fn collect(&mut self) -> Option<V>
+    where
+        V: Clone,
+    {
+        // Both out of the call's hands first: cloning is the user's code, and if it panics, nothing is left to leave or to keep.
+        let landing = self.landing.take_if(|landing| landing.has_value())?;
+        self.task = None;
+        Some(Landing::collect(landing))
+    }
+
     /// Waits for the flight, or drives its work if it can go on and nobody else is at it. Polls the work once at most.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Arrival<V>> {
         let me = ThreadNumber::current();
@@ -102,12 +131,18 @@ where
         // Cloned and dropped outside the lock: wakers are the user's code.
         let mut waker = None;
         loop {
-            let visit = self.slot.with(|shared| shared.visit(task, cx.waker(), &mut waker, me));
+            let follows = self.landing.is_some();
+            let visit = self.slot.with(|shared| shared.visit(task, cx.waker(), &mut waker, me, follows));
             let arrival = match visit {
                 Visit::Wait => return Poll::Pending,
                 Visit::LeaveWaker => {
                     waker = Some(cx.waker().clone());
                     continue;
+                }
+                Visit::Landed => {
+                    self.task = None;
+                    let landing = self.landing.take().expect("it follows");
+                    Arrival::Landed(Landing::collect_shared(landing), self.role())
                 }
                 Visit::Value(value) => {
                     self.task = None;
@@ -259,7 +294,7 @@ where
 
     #[cold]
     fn land_shared(&mut self, task: TaskId, value: V) -> Arrival<V> {
-        self.task = None;
+        (self.task, self.landing) = (None, None);
         let value = Arc::new(value);
         let kept = Arc::clone(&value);
         let landed = self.group.table.update(self.id, |_, _| {
@@ -271,8 +306,8 @@ where
             });
             (Verdict::Remove, landed)
         });
-        let (((unshared, wake), _me), entry) = landed.expect("a flight that is led is in the table");
-        wake.send();
+        let ((landed, _me), entry) = landed.expect("a flight that is led is in the table");
+        let unshared = landed.send();
         drop(entry);
         // Whoever was there has left meanwhile, or the value is in good hands.
         let Some(unshared) = unshared else { return Arrival::Landed(kept, self.role()) };
@@ -345,6 +380,9 @@ where
 
     fn leave(&mut self) {
         let Some(task) = self.task.take() else { return };
+        if self.landing.as_ref().is_some_and(|landing| landing.has_value()) {
+            return;
+        }
         let left = self.group.table.update(self.id, |_, counts| {
             let departure = self.slot.with(|shared| shared.depart(task));
             counts.abandons += u64::from(departure.abandoned);

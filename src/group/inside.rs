@@ -3,7 +3,9 @@
 //! Most flights are never joined. So the slot itself has room for one task, the one that made the work; what a crowd needs is
 //! made when the second caller comes, and a place for threads to sleep when the first of them does.
 
+use super::landing::Landing;
 use super::roster::{Deposit, Roster, Task, TaskId};
+use super::tasks::Wakers;
 use crate::call::OnAbandon;
 use crate::flight::Seat;
 use crate::primitive::{Arc, WaitQueue};
@@ -34,14 +36,23 @@ pub(crate) struct Crowd<V> {
     driver: Option<TaskId>,
     maker: Option<TaskId>,
     queue: Option<Arc<WaitQueue>>,
+    /// Where followers that take over find the value; made with the first of them.
+    landing: Option<Arc<Landing<V>>>,
 }
 
 impl<V> Inside<V> {
     pub(crate) const NOBODY: Self = Self::Threads(None);
 
-    /// A newcomer that waits.
-    pub(crate) fn insert(&mut self, on_abandon: OnAbandon, seat: Seat) -> TaskId {
-        self.crowd().roster.insert(on_abandon, Some(seat))
+    /// A newcomer that waits, and where it finds the value without the flight's lock. One that does not take over may be too
+    /// late for the value, and must look under the lock.
+    pub(crate) fn insert(&mut self, on_abandon: OnAbandon, seat: Seat) -> (TaskId, Option<Arc<Landing<V>>>) {
+        let crowd = self.crowd();
+        let id = crowd.roster.insert(on_abandon, Some(seat));
+        let landing = match on_abandon {
+            OnAbandon::Fail => None,
+            OnAbandon::TakeOver => Some(crowd.landing.get_or_insert_with(|| Arc::new(Landing::new()))),
+        };
+        (id, landing.cloned())
     }
 
     /// A task that leads, and drives from now on; perhaps it has made the work as well.
@@ -96,7 +107,8 @@ impl<V> Inside<V> {
     /// Makes room for more than one task, or for a task and threads.
     fn crowd(&mut self) -> &mut Crowd<V> {
         if !matches!(self, Self::Crowd(_)) {
-            let mut crowd = Box::new(Crowd { roster: Roster::new(), driver: None, maker: None, queue: None });
+            let mut crowd =
+                Box::new(Crowd { roster: Roster::new(), driver: None, maker: None, queue: None, landing: None });
             match mem::replace(self, Self::NOBODY) {
                 Self::Threads(queue) => crowd.queue = queue,
                 Self::Lone(lone) => crowd.admit(lone),
@@ -247,12 +259,25 @@ impl<V> Inside<V> {
         }
     }
 
-    /// The wakers of all, for the last time.
-    pub(crate) fn close(&mut self) -> (Option<Waker>, Vec<Waker>) {
-        if let Some(roster) = self.roster() {
-            roster.close();
+    /// The wakers of all, for the last time; and where to put the value for how many, who are let go. `all_take_over`: no waiter
+    /// does otherwise.
+    pub(crate) fn close(&mut self, all_take_over: bool) -> (Wakers, Option<(Arc<Landing<V>>, u32)>) {
+        if let Self::Crowd(crowd) = self {
+            if all_take_over && crowd.maker.is_none() && crowd.roster.all_wait() {
+                if let Some(landing) = crowd.landing.take() {
+                    let (count, many) = crowd.roster.let_all_go();
+                    self.disperse();
+                    return (Wakers { few: [None, None], many }, Some((landing, count)));
+                }
+            }
         }
-        self.wake_all()
+        let (first, many) = self.wake_all();
+        let wakers = Wakers { few: [first, None], many };
+        let Self::Crowd(crowd) = self else { return (wakers, None) };
+        let served = crowd.landing.take().map(|landing| (landing, crowd.roster.let_followers_go(crowd.maker)));
+        crowd.roster.close();
+        self.disperse();
+        (wakers, served)
     }
 
     pub(crate) fn leave_deposit(&mut self, maker: TaskId, deposit: Deposit<V>) {

@@ -84,10 +84,10 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
             note_leader(entry, None);
             (Verdict::Remove, slot_of(entry).with(|shared| shared.land(value)))
         });
-        let ((unshared, wake), entry) = landed.expect("a flight that is led is in the table");
-        let shared = unshared.is_none();
+        let (landed, entry) = landed.expect("a flight that is led is in the table");
         // Partner of the look in `Following::wait` (threads), which comes after its `listen`.
-        wake.send();
+        let unshared = landed.send();
+        let shared = unshared.is_none();
         drop(unshared);
         drop(entry);
         (own(kept), shared)

@@ -10,6 +10,7 @@ use crate::flight::Seat;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
+use core::mem;
 use core::num::NonZeroU32;
 use core::task::Waker;
 use slab::Slab;
@@ -164,8 +165,8 @@ impl<V> Roster<V> {
         self.waiting
     }
 
-    pub(crate) fn seat(&mut self, id: TaskId) -> Option<Seat> {
-        self.get(id).seat
+    pub(crate) fn seat(&self, id: TaskId) -> Option<Seat> {
+        self.tasks.get(id.index())?.seat
     }
 
     pub(crate) fn sit(&mut self, id: TaskId, seat: Seat) {
@@ -209,7 +210,7 @@ impl<V> Roster<V> {
     fn set_waker(&mut self, id: TaskId, waker: Option<Waker>) -> Option<Waker> {
         let task = self.get(id);
         let slept = task.sleeps();
-        let former = core::mem::replace(&mut task.waker, waker);
+        let former = mem::replace(&mut task.waker, waker);
         match (slept, task.sleeps()) {
             (false, true) => self.enqueue(id),
             (true, false) => self.dequeue(id),
@@ -253,6 +254,30 @@ impl<V> Roster<V> {
         self.get(back).after = Some(front);
         self.get(front).before = Some(back);
         self.asleep = Queue { front: Some(id), back: Some(passed) };
+    }
+
+    /// Lets all go, who wait and take over. Says how many there were, and gives out their wakers.
+    pub(crate) fn let_all_go(&mut self) -> (u32, Vec<Waker>) {
+        let mut wakers = Vec::with_capacity(self.tasks.len());
+        wakers.extend(mem::take(&mut self.tasks).into_iter().filter_map(|(_, task)| task.into_waker()));
+        self.asleep = Queue::EMPTY;
+        (mem::take(&mut self.waiting), wakers)
+    }
+
+    /// Lets those go who wait and take over, unless one is the maker of the work. Says how many there were. All have been woken.
+    pub(crate) fn let_followers_go(&mut self, maker: Option<TaskId>) -> u32 {
+        let waiting = self.waiting;
+        self.tasks.retain(|index, task| {
+            let goes =
+                task.seat.is_some() && task.on_abandon == OnAbandon::TakeOver && maker != Some(TaskId::at(index));
+            self.waiting -= u32::from(goes);
+            !goes
+        });
+        waiting - self.waiting
+    }
+
+    pub(crate) fn all_wait(&self) -> bool {
+        self.waiting as usize == self.tasks.len()
     }
 
     /// Nobody asks any more who sleeps.

@@ -1,5 +1,6 @@
 //! What a flight gets when it is joined for the first time.
 
+use super::landing::Landing;
 use super::roster::TaskId;
 use super::tasks::{Tasks, Wakers};
 use crate::call::OnAbandon;
@@ -39,6 +40,26 @@ pub(crate) enum Sight<V> {
 pub(crate) struct Wake {
     tasks: Wakers,
     threads: Option<(Arc<WaitQueue>, Threads)>,
+}
+
+/// What is left to do when a flight has landed.
+#[must_use]
+pub(crate) struct Landed<V> {
+    /// The value, if nobody is there to share it.
+    unshared: Option<Arc<V>>,
+    wake: Wake,
+    /// Where the value is for followers. It may go with the last of them, so it is dropped outside the lock; and before they wake,
+    /// or the last of them would not know that it is the last.
+    landing: Option<Arc<Landing<V>>>,
+}
+
+impl<V> Landed<V> {
+    /// Wakes all. The value comes back if nobody is there to share it. No lock may be held.
+    pub(crate) fn send(self) -> Option<Arc<V>> {
+        drop(self.landing);
+        self.wake.send();
+        self.unshared
+    }
 }
 
 /// What a waiter that leaves without looking leaves behind.
@@ -114,13 +135,25 @@ impl<V> Slot<V> {
 
 impl<V> Shared<V> {
     /// Lands. Gives the value back if nobody is there to share it.
-    pub(crate) fn land(&mut self, value: Arc<V>) -> (Option<Arc<V>>, Wake) {
+    pub(crate) fn land(&mut self, value: Arc<V>) -> Landed<V> {
         match self.flight.land() {
-            Land::Alone => (Some(value), Wake::default()),
+            Land::Alone => Landed { unshared: Some(value), wake: Wake::default(), landing: None },
             Land::Publish => {
-                self.tasks.publish(value);
+                let (tasks, served) = self.tasks.close(self.flight.all_take_over());
+                let landing = served.map(|(landing, count)| {
+                    self.flight.deliver(count);
+                    landing
+                });
                 let threads = self.tell_threads(Threads::Last);
-                (None, Wake { tasks: self.tasks.take_last_wakers(), threads })
+                match &landing {
+                    Some(landing) if self.flight.is_alone() => landing.deliver(value),
+                    Some(landing) => {
+                        landing.deliver(Arc::clone(&value));
+                        self.tasks.publish(value);
+                    }
+                    None => self.tasks.publish(value),
+                }
+                Landed { unshared: None, wake: Wake { tasks, threads }, landing }
             }
         }
     }

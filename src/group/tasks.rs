@@ -5,6 +5,7 @@
 //! standby are woken, a different one each time; so a driver that is not polled cannot hold up the flight.
 
 use super::inside::Inside;
+use super::landing::Landing;
 use super::roster::{Deposit, Task, TaskId};
 use super::slot::Slot;
 use crate::call::OnAbandon;
@@ -62,8 +63,8 @@ enum Stage<V> {
 /// Wakers taken out to be woken, after all locks are released.
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
-    few: [Option<Waker>; 2],
-    many: Vec<Waker>,
+    pub(super) few: [Option<Waker>; 2],
+    pub(super) many: Vec<Waker>,
 }
 
 impl Wakers {
@@ -99,7 +100,7 @@ impl<V> Tasks<V> {
     }
 
     /// A newcomer that waits.
-    pub(crate) fn insert(&mut self, on_abandon: OnAbandon, seat: Seat) -> TaskId {
+    pub(crate) fn insert(&mut self, on_abandon: OnAbandon, seat: Seat) -> (TaskId, Option<Arc<Landing<V>>>) {
         self.inside.insert(on_abandon, seat)
     }
 
@@ -274,10 +275,10 @@ impl<V> Tasks<V> {
         }
     }
 
-    /// The wakers of all, after which nobody is woken any more.
-    pub(crate) fn take_last_wakers(&mut self) -> Wakers {
-        let (first, many) = self.inside.close();
-        Wakers { few: [first, None], many }
+    /// The wakers of all, after which nobody is woken any more; and where to put the value for how many, who are let go.
+    /// `all_take_over`: no waiter does otherwise.
+    pub(crate) fn close(&mut self, all_take_over: bool) -> (Wakers, Option<(Arc<Landing<V>>, u32)>) {
+        self.inside.close(all_take_over)
     }
 
     pub(crate) fn take_all_wakers(&mut self) -> Wakers {

@@ -17,6 +17,8 @@ pub(crate) enum Visit<V> {
     LeaveWaker,
     Drive(Drive<V>),
     Value(Arc<V>),
+    /// The flight has landed, and its value is where the task finds it without the lock.
+    Landed,
     TakeOver(Seat),
     Deposit(Box<Deposit<V>>),
     Failed(CallError),
@@ -44,7 +46,11 @@ impl<V> Shared<V> {
         current: &Waker,
         waker: &mut Option<Waker>,
         me: Option<ThreadNumber>,
+        follows: bool,
     ) -> Visit<V> {
+        if follows && self.flight.has_landed() {
+            return Visit::Landed;
+        }
         if let Some(deposit) = self.tasks.take_deposit(task) {
             // Its waker was taken when the deposit was left, so nothing of the user's is dropped here.
             self.tasks.remove(task);
