@@ -277,8 +277,13 @@ where
             if self.helpers.is_none() {
                 return self.refresh_here(&key, seen, leave, loader);
             }
-            let shared = Arc::clone(self);
-            self.helpers.run(Box::new(move || drop(shared.refresh_here(&key, seen, leave, loader))));
+            // A refresh that waits for a helper does not keep the cache.
+            let shared = Arc::downgrade(self);
+            self.helpers.run(Box::new(move || {
+                if let Some(shared) = shared.upgrade() {
+                    drop(shared.refresh_here(&key, seen, leave, loader));
+                }
+            }));
             None
         };
         self.read(key, options, loader, &refresh)
@@ -437,7 +442,14 @@ where
             let loader = async move { catch_unwind(AssertUnwindSafe(loader)).ok() };
             block_on(inner.fly(key, Why::Refresh { seen }, None, inner.begin(key), loader))
         };
-        self.group.call(key).run(work).ok()?.value?.ok()
+        // If somebody is at it already, there is nothing to wait for: this caller has a value.
+        let call = self.group.call(key).wait_timeout(Duration::ZERO);
+        let Ok(outcome) = catch_unwind(AssertUnwindSafe(|| call.run(work))) else {
+            // The loader's panics are caught before. There is other code of the user's: `ttl_of`, a weigher, the store.
+            inner.hold_up(inner.loads.hash(key));
+            return None;
+        };
+        outcome.ok()?.value?.ok()
     }
 
     fn bypass<L>(&self, loader: L) -> Result<Fetched<V>, Error<E>>

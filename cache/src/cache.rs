@@ -500,14 +500,14 @@ where
         loader: L,
     ) -> Fetched<V>
     where
-        Q: Hash + ToOwned<Owned = K> + ?Sized,
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
         L: FnOnce() -> F,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
         let source = if now < entry.fresh_until() { Source::Early } else { Source::Stale };
         let begun = self.inner.begin(key);
         let Ok(loader) = catch_unwind(AssertUnwindSafe(loader)) else {
-            self.inner.failed(&begun.load);
+            self.inner.failed(&begun.load, true);
             return self.inner.fetched(entry, source, now);
         };
         let refresh = Arc::clone(self).fly_refresh(key.to_owned(), entry.version(), leave, begun, loader);
@@ -517,6 +517,8 @@ where
                 let _ = catch_unwind(AssertUnwindSafe(|| spawner(Box::pin(async move { drop(refresh.await) }))));
                 self.inner.fetched(entry, source, now)
             }
+            // Somebody is at it already, and this caller has a value.
+            None if self.group.flight_info(key).is_some() => self.inner.fetched(entry, source, now),
             // Its own time limit ends the refresh too: the old value is at hand.
             None => match within(options.timeout, &self.inner.config.timer, refresh).await.flatten() {
                 Some(Ok(landed)) => {
@@ -539,8 +541,12 @@ where
                 let loader = async move { AssertUnwindSafe(loader).catch_unwind().await.ok() };
                 Arc::clone(&self).fly(key.clone(), Why::Refresh { seen }, begun, loader)
             };
-            let outcome = AssertUnwindSafe(self.group.call(&key).run(work)).catch_unwind().await;
-            outcome.ok()?.ok()?.value
+            let Ok(outcome) = AssertUnwindSafe(self.group.call(&key).run(work)).catch_unwind().await else {
+                // The loader's panics are caught before. There is other code of the user's: `ttl_of`, a weigher, the store.
+                self.inner.hold_up(self.inner.loads.hash(&key));
+                return None;
+            };
+            outcome.ok()?.value
         };
         let cancelled = async {
             let cancel = self.cancel.listen();

@@ -46,7 +46,8 @@ pub(crate) enum Verdict {
 
 impl<V> Config<V> {
     pub(crate) fn random(&self) -> f64 {
-        self.random.as_ref().map_or_else(fastrand::f64, |random| random())
+        let random = self.random.as_ref().map_or_else(fastrand::f64, |random| random());
+        if random.is_nan() { 0.0 } else { random }
     }
 
     /// The entry of a value whose load began at `loaded_at` and is over `now`. `None` if it is not to be stored. `former` is

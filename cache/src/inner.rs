@@ -61,6 +61,17 @@ pub(crate) enum Why {
     Asked,
 }
 
+/// Counts a load that ends by its own caller's panic, which nobody else does.
+struct CountsPanic<'c>(&'c Counters);
+
+impl Drop for CountsPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.add(Count::LoadErrors);
+        }
+    }
+}
+
 /// Does something when it is dropped, however that comes about.
 struct OnDrop<F: Fn()>(F);
 
@@ -142,7 +153,7 @@ impl<V, S> Inner<V, S> {
         if self.closed.load(Ordering::SeqCst) {
             return None;
         }
-        let mark = self.loads.begin_refresh(hash(), now)?;
+        let mark = self.loads.begin_refresh(hash(), now, self.config.load_timeout)?;
         self.counters.add(Count::Refreshes);
         Some(Leave { _mark: mark, _pass: pass })
     }
@@ -160,13 +171,18 @@ impl<V, S> Inner<V, S> {
         self.usual_cost.store(usual, Ordering::Relaxed);
     }
 
-    pub(crate) fn failed(&self, load: &Load) {
+    /// A load has failed. The next refresh waits, if there is a value to be refreshed, and it has not been written since.
+    pub(crate) fn failed(&self, load: &Load, had_value: bool) {
         self.counters.add(Count::LoadErrors);
-        // It says nothing about what was written since.
-        if !load.is_void() {
-            let Config { first_backoff, longest_backoff, .. } = self.config;
-            self.loads.fail(load.hash(), self.now(), first_backoff, longest_backoff, self.config.random());
+        if had_value && !load.is_void() {
+            self.hold_up(load.hash());
         }
+    }
+
+    /// Lets the next refresh of the key wait.
+    pub(crate) fn hold_up(&self, hash: KeyHash) {
+        let Config { first_backoff, longest_backoff, .. } = self.config;
+        self.loads.fail(hash, self.now(), first_backoff, longest_backoff, self.config.random());
     }
 
     pub(crate) fn store_failed<E>(&self, error: impl std::error::Error + Send + Sync + 'static) -> Error<E> {
@@ -270,14 +286,14 @@ impl<V, S> Inner<V, S> {
                 }
                 Action::Publish { .. } => {
                     let value = loaded.as_ref().expect("what is published was loaded");
-                    self.publish(key, &load, value.clone(), [begun, now], former.as_ref()).await
+                    self.publish(key, &load, value.clone(), [begun, now], former.as_ref(), limit).await
                 }
                 Action::Release => Event::Released,
                 Action::Wait { .. } => Event::Tick,
                 Action::Done(outcome) => {
                     let found = found.map(|entry| Landed::found(entry, now));
                     let loaded = loaded.map(|value| Landed { value, age: now.since(begun), was_there: false });
-                    return self.landed(&mut load, outcome, found, loaded, error);
+                    return self.landed(&mut load, outcome, found, loaded, error, former.is_some());
                 }
             };
             action = fill.step(event, clock(now)).unwrap_or_else(|refused| panic!("{refused}"));
@@ -314,6 +330,7 @@ impl<V, S> Inner<V, S> {
         };
         self.counters.add(Count::Loads);
         let loader = loader.expect("a fill loads once");
+        let _counts = CountsPanic(&self.counters);
         let result = match within(limit, &self.config.timer, loader).await {
             None => Some(Err(Error::LoadTimedOut)),
             Some(result) => result.map(|result| result.map_err(|error| Error::Load(Arc::new(error)))),
@@ -339,12 +356,16 @@ impl<V, S> Inner<V, S> {
         value: V,
         [begun, ended]: [Time; 2],
         former: Option<&Entry<V>>,
+        limit: Option<Duration>,
     ) -> Event
     where
         S: Store<K, V>,
     {
         // The user's code, so not under the lock.
-        let Some(entry) = self.config.entry(value, begun, ended, former) else { return Event::Stored };
+        let entry = self.config.entry(value, begun, ended, former);
+        if entry.is_none() && former.is_none() {
+            return Event::Stored;
+        }
         let writing = self.loads.write(load.hash()).await;
         match load.storing(begun) {
             Storing::Yes => {}
@@ -353,15 +374,27 @@ impl<V, S> Inner<V, S> {
                 return if storing == Storing::Void { Event::Invalidated } else { Event::Superseded };
             }
         }
-        let put = self.store.put(key, entry, ended).await;
+        let put = async {
+            match entry {
+                Some(entry) => self.store.put(key, entry, ended).await,
+                // It is not to be kept, so what it replaces is not either.
+                None => self.store.remove(key).await,
+            }
+        };
+        // The value is there: its callers do not wait for ever for it to be stored.
+        let put = within(limit, &self.config.timer, put).await;
         drop(writing);
         match put {
-            Ok(displaced) => {
+            Some(Ok(displaced)) => {
                 drop(displaced);
                 Event::Stored
             }
-            Err(error) => {
+            Some(Err(error)) => {
                 let _: Error<()> = self.store_failed(error);
+                Event::StoreError { ambiguous: true }
+            }
+            None => {
+                self.counters.add(Count::StoreErrors);
                 Event::StoreError { ambiguous: true }
             }
         }
@@ -374,6 +407,7 @@ impl<V, S> Inner<V, S> {
         found: Option<Landed<V>>,
         loaded: Option<Landed<V>>,
         error: Option<Error<E>>,
+        had_value: bool,
     ) -> Flown<V, E> {
         match outcome {
             Outcome::Loaded(published) => {
@@ -385,7 +419,7 @@ impl<V, S> Inner<V, S> {
             }
             Outcome::LoadFailed => {
                 if !matches!(error, Some(Error::Overloaded)) {
-                    self.failed(load);
+                    self.failed(load, had_value);
                 }
                 error.map(Err)
             }

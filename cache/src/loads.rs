@@ -43,6 +43,8 @@ struct State {
     calling: u32,
     /// The number of the refresh that is on.
     refreshing: Option<u64>,
+    /// Since when.
+    refreshing_since: Time,
     failures: u32,
     /// When it may be refreshed again, after a failure.
     not_before: Time,
@@ -57,6 +59,7 @@ impl State {
             stored: Time::START,
             calling: 0,
             refreshing: None,
+            refreshing_since: Time::START,
             failures: 0,
             not_before: Time::START,
         }
@@ -169,15 +172,18 @@ impl Loads {
         self.shard(hash).lock().find(hash).is_none_or(|state| state.not_before <= now)
     }
 
-    /// A refresh begins, unless one is on or the last has just failed.
-    pub(crate) fn begin_refresh(self: &Arc<Self>, hash: KeyHash, now: Time) -> Option<Mark> {
+    /// A refresh begins, unless one is on or the last has just failed. One that has been on for longer than `limit` holds up
+    /// nobody.
+    pub(crate) fn begin_refresh(self: &Arc<Self>, hash: KeyHash, now: Time, limit: Option<Duration>) -> Option<Mark> {
         let mut shard = self.shard(hash).lock();
         let mark = shard.marks;
         let state = shard.get(hash);
-        if state.refreshing.is_some() || state.not_before > now {
+        let is_on = state.refreshing.is_some() && limit.is_none_or(|limit| now <= state.refreshing_since.after(limit));
+        if is_on || state.not_before > now {
             return None;
         }
         state.refreshing = Some(mark);
+        state.refreshing_since = now;
         shard.marks += 1;
         drop(shard);
         Some(Mark { loads: Arc::clone(self), hash, mark })
@@ -357,13 +363,17 @@ mod tests {
     fn one_refresh_at_a_time_and_a_write_makes_room_for_the_next() {
         let loads = Arc::new(Loads::new());
         let hash = loads.hash("a");
-        let first = loads.begin_refresh(hash, at(0)).expect("none is on");
-        assert!(loads.begin_refresh(hash, at(0)).is_none());
+        let first = loads.begin_refresh(hash, at(0), None).expect("none is on");
+        assert!(loads.begin_refresh(hash, at(0), None).is_none());
         loads.void(hash);
-        let second = loads.begin_refresh(hash, at(0)).expect("the first is void");
+        let second = loads.begin_refresh(hash, at(0), None).expect("the first is void");
         drop(first);
-        assert!(loads.begin_refresh(hash, at(0)).is_none(), "the second is on");
+        assert!(loads.begin_refresh(hash, at(0), None).is_none(), "the second is on");
+        assert!(loads.begin_refresh(hash, at(9), Some(SECOND * 9)).is_none());
+        let third = loads.begin_refresh(hash, at(10), Some(SECOND * 9)).expect("the second is stuck");
         drop(second);
+        assert!(loads.begin_refresh(hash, at(10), None).is_none(), "the third is on");
+        drop(third);
         assert_eq!(loads.len(), 0);
     }
 
@@ -373,8 +383,8 @@ mod tests {
         let hash = loads.hash("a");
         for wait in [1, 2, 4, 8, 8] {
             loads.fail(hash, at(0), SECOND, SECOND * 8, 0.0);
-            assert!(!loads.may_try(hash, at(wait - 1)) && loads.begin_refresh(hash, at(wait - 1)).is_none());
-            assert!(loads.may_try(hash, at(wait)) && loads.begin_refresh(hash, at(wait)).is_some());
+            assert!(!loads.may_try(hash, at(wait - 1)) && loads.begin_refresh(hash, at(wait - 1), None).is_none());
+            assert!(loads.may_try(hash, at(wait)) && loads.begin_refresh(hash, at(wait), None).is_some());
         }
         loads.succeed(hash);
         assert!(loads.may_try(hash, at(0)));

@@ -185,7 +185,8 @@ impl<V, S> Inner<V, S> {
                 for ((index, former), value) in missing.into_iter().zip(former).zip(values) {
                     let (key, load) = (&keys[index].0, &mut loads[index]);
                     let times = [begun, ended];
-                    if self.publish(key, load, value.clone(), times, former.as_ref()).await == Event::Invalidated {
+                    if self.publish(key, load, value.clone(), times, former.as_ref(), limit).await == Event::Invalidated
+                    {
                         self.counters.add(Count::Invalidated);
                     }
                     load.succeed();
@@ -194,9 +195,9 @@ impl<V, S> Inner<V, S> {
             }
             failed => {
                 let error = failed.and_then(Result::err);
-                for index in missing {
+                for (index, former) in missing.into_iter().zip(former) {
                     if !matches!(error, Some(Error::Overloaded)) {
-                        self.failed(&loads[index]);
+                        self.failed(&loads[index], former.is_some());
                     }
                     flown[index] = error.clone().map(Err);
                 }
@@ -211,8 +212,9 @@ impl<V, S> Inner<V, S> {
         Q: Hash + Eq + ?Sized,
     {
         let Some(max) = self.config.max_waiters else { return Ok(Vec::new()) };
-        // A key that stands there twice is waited for once.
-        let keys: HashSet<&Q> = batch.wanted.iter().map(|wanted| wanted.key).collect();
+        // A key that stands there twice is waited for once, and one with a value to be refreshed not at all.
+        let without = batch.wanted.iter().filter(|wanted| wanted.leave.is_none());
+        let keys: HashSet<&Q> = without.map(|wanted| wanted.key).collect();
         let call = |key: &Q| self.loads.call(self.loads.hash(key), max);
         keys.into_iter().map(call).collect::<Option<_>>().ok_or_else(|| {
             self.counters.add(Count::Overloaded);
@@ -220,8 +222,17 @@ impl<V, S> Inner<V, S> {
         })
     }
 
-    fn check_open<E>(&self) -> Result<(), Error<E>> {
-        if self.closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
+    /// Ends a batch that may not load: by the old values, if each key has one.
+    fn refuse<Q, E>(&self, batch: &mut Batch<'_, Q, V>, error: &Error<E>) -> Result<(), Error<E>>
+    where
+        Q: Hash + Eq + ?Sized,
+    {
+        let flown = batch.wanted.iter().map(|_| Some(Err(error.clone()))).collect();
+        self.take_in(batch, &HashSet::new(), flown)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 }
 
@@ -289,11 +300,20 @@ where
         let inner = &self.shared.inner;
         let limit = inner.config.load_timeout;
         let mut batch = inner.look_many(keys.into_iter().collect()).await;
-        let _calling = inner.call_many(&batch)?;
+        let _calling = match inner.call_many(&batch) {
+            Ok(calling) => calling,
+            Err(error) => {
+                inner.refuse(&mut batch, &error)?;
+                Vec::new()
+            }
+        };
         // Several loads of this call may be on at once, all in this future.
         let loader = Mutex::new(loader);
         while !batch.wanted.is_empty() {
-            inner.check_open()?;
+            if inner.is_closed() {
+                inner.refuse(&mut batch, &Error::Closed)?;
+                break;
+            }
             let why: HashMap<&Q, Why> = batch.wanted.iter().map(|wanted| (wanted.key, wanted.why())).collect();
             let led = Mutex::new(HashSet::new());
             let work = |missing: Vec<&'q Q>| {
@@ -369,9 +389,18 @@ where
     {
         let inner = &self.shared.inner;
         let mut batch = block_on(inner.look_many(keys.into_iter().collect()));
-        let _calling = inner.call_many(&batch)?;
+        let _calling = match inner.call_many(&batch) {
+            Ok(calling) => calling,
+            Err(error) => {
+                inner.refuse(&mut batch, &error)?;
+                Vec::new()
+            }
+        };
         while !batch.wanted.is_empty() {
-            inner.check_open()?;
+            if inner.is_closed() {
+                inner.refuse(&mut batch, &Error::Closed)?;
+                break;
+            }
             let why: HashMap<&Q, Why> = batch.wanted.iter().map(|wanted| (wanted.key, wanted.why())).collect();
             let mut led = HashSet::new();
             let mut work = |missing: Vec<&'q Q>| {

@@ -113,6 +113,8 @@ impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
     }
 
     fn with(capacity: u64, expected_entries: usize, weigher: Weigher<K, V>, hasher: H) -> Self {
+        // Not more than fit if each weighs one: it settles into how many parts the capacity is divided.
+        let expected_entries = expected_entries.min(usize::try_from(capacity).unwrap_or(usize::MAX));
         let mut options = OptionsBuilder::new();
         options.weight_capacity(capacity).estimated_items_capacity(expected_entries);
         if weigher.0.is_none() {

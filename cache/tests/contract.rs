@@ -19,6 +19,8 @@ mod keeping;
 mod loads;
 #[path = "contract/many.rs"]
 mod many;
+#[path = "contract/odd.rs"]
+mod odd;
 #[path = "contract/only_tasks.rs"]
 mod only_tasks;
 #[path = "contract/only_threads.rs"]
@@ -103,7 +105,7 @@ cases! {
     early::early_refresh_can_be_switched_off_and_on;
     early::a_get_starts_no_refresh;
     early::no_more_refreshes_at_once_than_allowed;
-    early::a_drawn_refresh_joins_the_one_that_was_asked_for;
+    early::a_drawn_refresh_leaves_it_to_the_one_that_was_asked_for;
 
     stale::a_stale_value_is_served_at_once_while_one_refresh_is_on;
     stale::inline_the_caller_that_draws_a_stale_value_gets_the_new_one;
@@ -140,6 +142,15 @@ cases! {
     keeping::a_write_that_fails_lets_nobody_join_what_is_on;
     keeping::a_store_that_fails_on_reads_is_as_good_as_empty_to_those_who_load;
     keeping::a_store_of_ones_own_works_as_well;
+
+    odd::a_new_value_that_is_not_to_be_stored_removes_the_old_one;
+    odd::a_random_number_that_is_none_does_no_harm;
+    odd::a_panic_outside_the_loader_of_a_refresh_backs_off_like_one_inside;
+    odd::the_back_off_of_a_key_grows_however_many_others_fail;
+    odd::a_batch_that_has_values_is_not_refused;
+    odd::a_batch_that_may_not_load_serves_old_values_as_a_single_call_does;
+    odd::entries_that_weigh_much_fit_into_a_small_memory;
+    odd::a_callers_own_panic_is_counted;
 
     panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;
     panics::a_panic_leaves_the_key_free;

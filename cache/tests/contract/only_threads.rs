@@ -156,3 +156,33 @@ fn helper_threads_end_with_the_cache() {
         ended.wait();
     });
 }
+
+#[test]
+fn a_refresh_that_waits_for_a_helper_does_not_keep_the_cache() {
+    within_limit(|| {
+        let (cache, clock) = cache::<Threads, u32>(|builder| builder.helper_threads(1).early_refresh(EAGER));
+        for key in ["a", "b"] {
+            cache.put(key, 1).unwrap();
+        }
+        clock.advance(TTL - SECOND);
+        let (first, _) = refreshing(&cache, "a", || Ok(2));
+        assert_eq!(told(cache.get_or_load("b", uncalled())), (1, Source::Early));
+        drop(cache);
+        // If the second were done, it would panic, and in the thread that is let go here.
+        first.0.open();
+    });
+}
+
+#[test]
+fn a_refresh_that_is_stuck_has_a_successor_past_the_load_timeout() {
+    within_limit(|| {
+        let (cache, clock) = cache::<Threads, u32>(|builder| builder.early_refresh(EAGER).load_timeout(SECOND));
+        cache.put("k", 1).unwrap();
+        clock.advance(TTL - SECOND * 20);
+        let (stuck, _) = refreshing(&cache, "k", || Ok(2));
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+        clock.advance(SECOND * 2);
+        assert_eq!(told(cache.get_or_load("k", || Ok(3))), (1, Source::Early), "another may be drawn");
+        stuck.0.open();
+    });
+}

@@ -1,14 +1,10 @@
-//! What other crates are told: counters and load times by `metrics`, events by `tracing`.
+//! What `metrics` is told: counters and load times.
 
 use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use oneflight_cache::Cache;
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Subscriber};
 
 /// Keeps what is counted, by name and labels.
 #[derive(Default)]
@@ -64,43 +60,4 @@ fn metrics_count_what_the_stats_count() {
     assert_eq!(kept.get("oneflight_cache_loads_total cache=users"), 2);
     assert_eq!(kept.get("oneflight_cache_load_errors_total cache=users"), 1);
     assert_eq!(kept.get("oneflight_cache_load_seconds cache=users"), 2);
-}
-
-/// Keeps the texts of events, with all their fields.
-#[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<String>>>);
-
-impl Visit for Told {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.0.lock().unwrap().push(format!("{field}={value:?}"));
-    }
-}
-
-impl Subscriber for Told {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.target() == "oneflight_cache"
-    }
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn event(&self, event: &Event<'_>) {
-        event.record(&mut self.clone());
-    }
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
-
-#[test]
-fn events_tell_of_loads_and_failures_and_neither_keys_nor_values() {
-    let told = Told::default();
-    tracing::subscriber::with_default(told.clone(), || {
-        let cache: oneflight_cache::blocking::Cache<String, String> = Cache::builder().build_blocking();
-        cache.get_or_load("secret key", || Ok("secret value".to_owned())).unwrap();
-        cache.get_or_load("another", || Err("secret error".into())).unwrap_err();
-    });
-    let told = told.0.lock().unwrap().join("\n");
-    assert!(told.contains("message=loaded") && told.contains("message=the load failed"), "{told}");
-    assert!(!told.contains("secret"), "{told}");
 }
