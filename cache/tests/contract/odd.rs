@@ -1,4 +1,4 @@
-//! What a reviewer with bad intentions tried.
+//! Odd settings and odd moments.
 
 use crate::support::run::{refreshing, run, told, uncalled};
 use crate::support::way::{AnyCache, Fail, SECOND, TTL, Way, cache, cache_in, inline_cache};
