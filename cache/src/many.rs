@@ -236,6 +236,20 @@ impl<V, S> Inner<V, S> {
     }
 }
 
+/// The keys, each once, and for each of `keys` its place among these.
+fn each_once<'q, Q: Hash + Eq + ?Sized>(keys: impl Iterator<Item = &'q Q>) -> (Vec<&'q Q>, Vec<usize>) {
+    let mut places = HashMap::new();
+    let mut once = Vec::new();
+    let order = keys.map(|key| {
+        *places.entry(key).or_insert_with(|| {
+            once.push(key);
+            once.len() - 1
+        })
+    });
+    let order = order.collect();
+    (once, order)
+}
+
 /// The keys that a load is for, owned, each with its reason.
 fn owned<Q, K>(keys: &[&Q], why: &HashMap<&Q, Why>) -> Vec<(K, Why)>
 where
@@ -330,7 +344,9 @@ where
             let flown = if inner.coalescing.load(Ordering::Relaxed) {
                 self.shared.group.do_many(keys, work).await
             } else {
-                work(keys.collect()).await
+                let (once, order) = each_once(keys);
+                let flown = work(once).await;
+                order.into_iter().map(|index| flown[index].clone()).collect()
             };
             inner.take_in(&mut batch, &led.into_inner(), flown)?;
         }
@@ -412,7 +428,9 @@ where
             let flown = if inner.coalescing.load(Ordering::Relaxed) {
                 self.shared.group.do_many(keys, work)
             } else {
-                work(keys.collect())
+                let (once, order) = each_once(keys);
+                let flown = work(once);
+                order.into_iter().map(|index| flown[index].clone()).collect()
             };
             inner.take_in(&mut batch, &led, flown)?;
         }

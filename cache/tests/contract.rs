@@ -149,6 +149,7 @@ cases! {
     odd::the_back_off_of_a_key_grows_however_many_others_fail;
     odd::a_batch_that_has_values_is_not_refused;
     odd::a_batch_that_may_not_load_serves_old_values_as_a_single_call_does;
+    odd::without_coalescing_a_batch_loads_a_key_that_it_has_twice_once;
     odd::entries_that_weigh_much_fit_into_a_small_memory;
     odd::a_callers_own_panic_is_counted;
 

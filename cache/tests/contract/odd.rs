@@ -83,6 +83,17 @@ pub(crate) fn a_batch_that_may_not_load_serves_old_values_as_a_single_call_does<
     assert!(matches!(refused, Err(Error::Closed)));
 }
 
+pub(crate) fn without_coalescing_a_batch_loads_a_key_that_it_has_twice_once<W: Way>() {
+    let (cache, _) = cache::<W, u32>(|builder| builder);
+    cache.set_coalescing(false);
+    let load = |keys: Vec<String>| {
+        assert_eq!(keys, ["a", "b"]);
+        Ok(vec![1, 2])
+    };
+    let values = cache.get_or_load_many(&["a", "b", "a"], load).unwrap();
+    assert_eq!(values.iter().map(|value| **value).collect::<Vec<_>>(), [1, 2, 1]);
+}
+
 pub(crate) fn entries_that_weigh_much_fit_into_a_small_memory<W: Way>() {
     let (cache, _) = cache_in::<W, u32, _>(Memory::weighted(100, |_, _| 20), |builder| builder);
     for key in ["a", "b", "c"] {

@@ -1,0 +1,233 @@
+//! What a thread's read does.
+
+use super::{Refresh, Shared};
+use crate::call::Options;
+use crate::config::Verdict;
+use crate::entry::{Entry, Fetched, Source};
+use crate::error::Error;
+use crate::helpers::deadline;
+use crate::inner::{Landed, Leave, Why};
+use crate::stats::Count;
+use crate::store::BlockingStore;
+use crate::time::{Time, block_on};
+use hashbrown::Equivalent;
+use oneflight::{CallError, Role};
+use std::hash::Hash;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+impl<K, V, E, S> Shared<K, V, E, S>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    S: BlockingStore<K, V>,
+{
+    pub(super) fn get_or_load<Q, L>(
+        self: &Arc<Self>,
+        key: &Q,
+        options: Options,
+        loader: L,
+    ) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        S: BlockingStore<Q, V>,
+        L: FnOnce() -> Result<V, E> + Send + 'static,
+    {
+        let refresh = |entry: &Entry<V>, leave, loader| {
+            let (key, seen) = (key.to_owned(), entry.version());
+            if self.helpers.is_none() {
+                return self.refresh_here(&key, seen, leave, loader);
+            }
+            // A refresh that waits for a helper does not keep the cache.
+            let shared = Arc::downgrade(self);
+            self.helpers.run(Box::new(move || {
+                if let Some(shared) = shared.upgrade() {
+                    drop(shared.refresh_here(&key, seen, leave, loader));
+                }
+            }));
+            None
+        };
+        self.read(key, options, loader, &refresh)
+    }
+
+    #[inline]
+    pub(super) fn read<Q, L>(
+        &self,
+        key: &Q,
+        options: Options,
+        loader: L,
+        refresh: Refresh<'_, V, L>,
+    ) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        S: BlockingStore<Q, V>,
+        L: FnOnce() -> Result<V, E>,
+    {
+        if options.bypass {
+            return self.bypass(loader);
+        }
+        let now = self.inner.now();
+        let found = match BlockingStore::<Q, V>::get(&self.inner.store.0, key, now) {
+            Ok(Some(entry)) if entry.is_calm(now) => return Ok(self.inner.fetched(entry, Source::Hit, now)),
+            found => self.inner.found(found),
+        };
+        self.read_on(key, options, now, found, loader, refresh)
+    }
+
+    /// A read that is not simply a hit.
+    #[cold]
+    fn read_on<Q, L>(
+        &self,
+        key: &Q,
+        options: Options,
+        now: Time,
+        found: Option<Entry<V>>,
+        loader: L,
+        refresh: Refresh<'_, V, L>,
+    ) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        L: FnOnce() -> Result<V, E>,
+    {
+        let inner = &self.inner;
+        let verdict = found.as_ref().map_or(Verdict::Gone, |entry| inner.config.judge(entry, now));
+        let entry = match (verdict, found) {
+            (Verdict::Calm | Verdict::Fresh | Verdict::Stale, Some(entry)) => {
+                let plain = if verdict == Verdict::Stale { Source::Stale } else { Source::Hit };
+                let Some(leave) = inner.leave_to_refresh(&entry, now, || inner.loads.hash(key)) else {
+                    return Ok(inner.fetched(entry, plain, now));
+                };
+                let source = if verdict == Verdict::Stale { Source::Stale } else { Source::Early };
+                return Ok(match refresh(&entry, leave, loader) {
+                    None => inner.fetched(entry, source, now),
+                    Some(landed) => {
+                        inner.counters.add(if source == Source::Early { Count::Early } else { Count::Stale });
+                        Fetched { value: landed.value, source, age: landed.age }
+                    }
+                });
+            }
+            (Verdict::IfError, Some(entry)) => {
+                if !inner.loads.may_try(inner.loads.hash(key), now) {
+                    return Ok(inner.fetched(entry, Source::Stale, now));
+                }
+                Some(entry)
+            }
+            (_, entry) => entry,
+        };
+        let why = Why::Missing { found: entry.as_ref().map(|entry| entry.version()) };
+        match (self.load(key, why, options.timeout, loader), entry) {
+            (Err(error), Some(entry)) if verdict == Verdict::IfError && !matches!(error, Error::Reentrant) => {
+                Ok(inner.fetched(entry, Source::Stale, now))
+            }
+            (loaded, _) => loaded,
+        }
+    }
+
+    /// Joins the flight of `key`, or loads.
+    pub(super) fn load<Q, L>(
+        &self,
+        key: &Q,
+        why: Why,
+        timeout: Option<Duration>,
+        loader: L,
+    ) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        L: FnOnce() -> Result<V, E>,
+    {
+        let inner = &self.inner;
+        let until = timeout.and_then(deadline);
+        let _calling = match inner.config.max_waiters {
+            None => None,
+            Some(max) => match inner.loads.call(inner.loads.hash(key), max) {
+                None => {
+                    inner.counters.add(Count::Overloaded);
+                    return Err(Error::Overloaded);
+                }
+                calling => calling,
+            },
+        };
+        let mut loader = Some(loader);
+        loop {
+            if inner.closed.load(Ordering::Relaxed) {
+                return Err(Error::Closed);
+            }
+            let mut work = || {
+                let loader = loader.take().expect("a call loads once at most");
+                block_on(inner.fly(&key.to_owned(), why, None, inner.begin(key), async move { Some(loader()) }))
+            };
+            let (flown, role) = if inner.coalescing.load(Ordering::Relaxed) {
+                let mut call = self.group.call(key);
+                let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+                // Past the load timeout the flight takes no newcomers: one of those who leave it leads the next.
+                if let Some(wait) = left.into_iter().chain(inner.config.load_timeout).min() {
+                    call = call.wait_timeout(wait);
+                }
+                match call.run(work) {
+                    Ok(outcome) => (outcome.value, outcome.role),
+                    Err(CallError::TimedOut) if until.is_some_and(|until| Instant::now() >= until) => {
+                        return Err(Error::Deadline);
+                    }
+                    Err(CallError::TimedOut) => continue,
+                    Err(_) => return Err(Error::Reentrant),
+                }
+            } else {
+                (work(), Role::Led)
+            };
+            match flown {
+                // It joined a refresh that came to nothing.
+                None => continue,
+                Some(Err(error)) => return Err(error),
+                Some(Ok(landed)) => return Ok(self.arrived(landed, role)),
+            }
+        }
+    }
+
+    fn arrived(&self, landed: Landed<V>, role: Role) -> Fetched<V> {
+        let source = match role {
+            Role::Followed => Source::Joined,
+            _ if landed.was_there => Source::Hit,
+            _ => Source::Loaded,
+        };
+        match source {
+            Source::Joined => self.inner.counters.add(Count::Joins),
+            Source::Hit => self.inner.counters.add(Count::Hits),
+            _ => {}
+        }
+        Fetched { value: landed.value, source, age: landed.age }
+    }
+
+    /// Refreshes what a read has found, in this thread. `None` if it came to nothing.
+    pub(super) fn refresh_here<L>(&self, key: &K, seen: u32, leave: Leave, loader: L) -> Option<Landed<V>>
+    where
+        L: FnOnce() -> Result<V, E>,
+    {
+        // Dropped last, when the value is there.
+        let _leave = leave;
+        let inner = &self.inner;
+        let work = || {
+            let loader = async move { catch_unwind(AssertUnwindSafe(loader)).ok() };
+            block_on(inner.fly(key, Why::Refresh { seen }, None, inner.begin(key), loader))
+        };
+        // If somebody is at it already, there is nothing to wait for: this caller has a value.
+        let call = self.group.call(key).wait_timeout(Duration::ZERO);
+        let Ok(outcome) = catch_unwind(AssertUnwindSafe(|| call.run(work))) else {
+            // The loader's panics are caught before. There is other code of the user's: `ttl_of`, a weigher, the store.
+            inner.hold_up(inner.loads.hash(key));
+            return None;
+        };
+        outcome.ok()?.value?.ok()
+    }
+
+    fn bypass<L>(&self, loader: L) -> Result<Fetched<V>, Error<E>>
+    where
+        L: FnOnce() -> Result<V, E>,
+    {
+        let begun = self.inner.now();
+        let value = loader().map_err(|error| Error::Load(Arc::new(error)))?;
+        Ok(Fetched { value, source: Source::Loaded, age: self.inner.now().since(begun) })
+    }
+}

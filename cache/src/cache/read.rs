@@ -1,0 +1,268 @@
+//! What a task's read does when it is not simply a hit.
+
+use super::Shared;
+use crate::call::Options;
+use crate::config::Verdict;
+use crate::entry::{Entry, Fetched, Source};
+use crate::error::Error;
+use crate::inner::{Begun, Flown, Landed, Leave, Why};
+use crate::stats::Count;
+use crate::store::Store;
+use crate::time::{Time, within};
+use futures_lite::FutureExt;
+use hashbrown::Equivalent;
+use oneflight::{CallError, Role};
+use std::future::Future;
+use std::hash::Hash;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl<K, V, E, S> Shared<K, V, E, S>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    S: Store<K, V>,
+{
+    pub(crate) async fn get_or_load<Q, L, F>(
+        self: &Arc<Self>,
+        key: &Q,
+        options: Options,
+        loader: L,
+    ) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        S: Store<Q, V>,
+        L: FnOnce() -> F,
+        F: Future<Output = Result<V, E>> + Send + 'static,
+    {
+        if options.bypass {
+            return self.bypass(options, loader).await;
+        }
+        let now = self.inner.now();
+        let look = self.inner.look(key, now);
+        let Some(limit) = options.timeout else {
+            return self.read(key, options, now, look.await, loader).await;
+        };
+        // A store may hang as well.
+        let found = within(Some(limit), &self.inner.config.timer, look).await.ok_or(Error::Deadline)?;
+        let left = limit.saturating_sub(self.inner.now().since(now));
+        self.read(key, Options { timeout: Some(left), ..options }, now, found, loader).await
+    }
+
+    /// What is done with what was found. In a box, so that the future of a hit is small.
+    pub(super) fn read<'a, Q, L, F>(
+        self: &'a Arc<Self>,
+        key: &'a Q,
+        options: Options,
+        now: Time,
+        found: Option<Entry<V>>,
+        loader: L,
+    ) -> Pin<Box<impl Future<Output = Result<Fetched<V>, Error<E>>> + use<'a, K, V, E, S, Q, L, F>>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        L: FnOnce() -> F,
+        F: Future<Output = Result<V, E>> + Send + 'static,
+    {
+        Box::pin(self.read_on(key, options, now, found, loader))
+    }
+
+    async fn read_on<Q, L, F>(
+        self: &Arc<Self>,
+        key: &Q,
+        options: Options,
+        now: Time,
+        found: Option<Entry<V>>,
+        loader: L,
+    ) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        L: FnOnce() -> F,
+        F: Future<Output = Result<V, E>> + Send + 'static,
+    {
+        let verdict = found.as_ref().map_or(Verdict::Gone, |entry| self.inner.config.judge(entry, now));
+        let entry = match (verdict, found) {
+            (Verdict::Calm | Verdict::Fresh | Verdict::Stale, Some(entry)) => {
+                let plain = if verdict == Verdict::Stale { Source::Stale } else { Source::Hit };
+                return Ok(match self.inner.leave_to_refresh(&entry, now, || self.inner.loads.hash(key)) {
+                    None => self.inner.fetched(entry, plain, now),
+                    Some(leave) => self.refresh_early(key, options, entry, now, leave, loader).await,
+                });
+            }
+            (Verdict::IfError, Some(entry)) => {
+                if !self.inner.loads.may_try(self.inner.loads.hash(key), now) {
+                    return Ok(self.inner.fetched(entry, Source::Stale, now));
+                }
+                Some(entry)
+            }
+            (_, entry) => entry,
+        };
+        let why = Why::Missing { found: entry.as_ref().map(|entry| entry.version()) };
+        let mut loader = Some(loader);
+        let load = self.load(key, why, &mut loader);
+        let loaded = match options.timeout {
+            None => load.await,
+            limit => within(limit, &self.inner.config.timer, load).await.unwrap_or(Err(Error::Deadline)),
+        };
+        match (loaded, entry) {
+            (Err(error), Some(entry)) if verdict == Verdict::IfError && !matches!(error, Error::Reentrant) => {
+                Ok(self.inner.fetched(entry, Source::Stale, now))
+            }
+            (loaded, _) => loaded,
+        }
+    }
+
+    /// Joins the flight of `key`, or loads.
+    pub(super) async fn load<Q, L, F>(
+        self: &Arc<Self>,
+        key: &Q,
+        why: Why,
+        loader: &mut Option<L>,
+    ) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        L: FnOnce() -> F,
+        F: Future<Output = Result<V, E>> + Send + 'static,
+    {
+        let inner = &self.inner;
+        let _calling = match inner.config.max_waiters {
+            None => None,
+            Some(max) => match inner.loads.call(inner.loads.hash(key), max) {
+                None => {
+                    inner.counters.add(Count::Overloaded);
+                    return Err(Error::Overloaded);
+                }
+                calling => calling,
+            },
+        };
+        loop {
+            if inner.closed.load(Ordering::Relaxed) {
+                return Err(Error::Closed);
+            }
+            let mut work = || {
+                let begun = inner.begin(key);
+                let loader = loader.take().expect("a call loads once at most")();
+                Arc::clone(self).fly(key.to_owned(), why, begun, async move { Some(loader.await) })
+            };
+            let (flown, role) = if inner.coalescing.load(Ordering::Relaxed) {
+                match self.group.call(key).run(work).await {
+                    Ok(outcome) => (outcome.value, outcome.role),
+                    Err(CallError::Reentrant) => return Err(Error::Reentrant),
+                    Err(error) => unreachable!("no limit was set: {error}"),
+                }
+            } else {
+                (work().await, Role::Led)
+            };
+            match flown {
+                // It joined a refresh that came to nothing.
+                None => continue,
+                Some(Err(error)) => return Err(error),
+                Some(Ok(landed)) => return Ok(self.arrived(landed, role)),
+            }
+        }
+    }
+
+    fn arrived(&self, landed: Landed<V>, role: Role) -> Fetched<V> {
+        let source = match role {
+            Role::Followed => Source::Joined,
+            _ if landed.was_there => Source::Hit,
+            _ => Source::Loaded,
+        };
+        match source {
+            Source::Joined => self.inner.counters.add(Count::Joins),
+            Source::Hit => self.inner.counters.add(Count::Hits),
+            _ => {}
+        }
+        Fetched { value: landed.value, source, age: landed.age }
+    }
+
+    async fn fly<F>(self: Arc<Self>, key: K, why: Why, begun: Begun, loader: F) -> Flown<V, E>
+    where
+        F: Future<Output = Option<Result<V, E>>> + Send + 'static,
+    {
+        self.inner.fly(&key, why, self.inner.config.load_timeout, begun, loader).await
+    }
+
+    /// Refreshes what this read has found: beside it where there is a spawner, otherwise before it returns.
+    async fn refresh_early<Q, L, F>(
+        self: &Arc<Self>,
+        key: &Q,
+        options: Options,
+        entry: Entry<V>,
+        now: Time,
+        leave: Leave,
+        loader: L,
+    ) -> Fetched<V>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        L: FnOnce() -> F,
+        F: Future<Output = Result<V, E>> + Send + 'static,
+    {
+        let source = if now < entry.fresh_until() { Source::Early } else { Source::Stale };
+        let begun = self.inner.begin(key);
+        let Ok(loader) = catch_unwind(AssertUnwindSafe(loader)) else {
+            self.inner.failed(&begun.load, true);
+            return self.inner.fetched(entry, source, now);
+        };
+        let refresh = Arc::clone(self).fly_refresh(key.to_owned(), entry.version(), leave, begun, loader);
+        match &self.spawner {
+            Some(spawner) => {
+                // Whatever the spawner does with it: if it is dropped, others may refresh.
+                let _ = catch_unwind(AssertUnwindSafe(|| spawner(Box::pin(async move { drop(refresh.await) }))));
+                self.inner.fetched(entry, source, now)
+            }
+            // Somebody is at it already, and this caller has a value.
+            None if self.group.flight_info(key).is_some() => self.inner.fetched(entry, source, now),
+            // Its own time limit ends the refresh too: the old value is at hand.
+            None => match within(options.timeout, &self.inner.config.timer, refresh).await.flatten() {
+                Some(Ok(landed)) => {
+                    self.inner.counters.add(if source == Source::Early { Count::Early } else { Count::Stale });
+                    Fetched { value: landed.value, source, age: landed.age }
+                }
+                _ => self.inner.fetched(entry, source, now),
+            },
+        }
+    }
+
+    async fn fly_refresh<F>(self: Arc<Self>, key: K, seen: u32, leave: Leave, begun: Begun, loader: F) -> Flown<V, E>
+    where
+        F: Future<Output = Result<V, E>> + Send + 'static,
+    {
+        // Dropped last, when the value is there.
+        let _leave = leave;
+        let flight = async {
+            let work = || {
+                let loader = async move { AssertUnwindSafe(loader).catch_unwind().await.ok() };
+                Arc::clone(&self).fly(key.clone(), Why::Refresh { seen }, begun, loader)
+            };
+            let Ok(outcome) = AssertUnwindSafe(self.group.call(&key).run(work)).catch_unwind().await else {
+                // The loader's panics are caught before. There is other code of the user's: `ttl_of`, a weigher, the store.
+                self.inner.hold_up(self.inner.loads.hash(&key));
+                return None;
+            };
+            outcome.ok()?.value
+        };
+        let cancelled = async {
+            let cancel = self.cancel.listen();
+            if !self.cancelled.load(Ordering::SeqCst) {
+                cancel.await;
+            }
+            None
+        };
+        flight.or(cancelled).await
+    }
+
+    /// Loads as if there were no cache.
+    async fn bypass<L, F>(&self, options: Options, loader: L) -> Result<Fetched<V>, Error<E>>
+    where
+        L: FnOnce() -> F,
+        F: Future<Output = Result<V, E>>,
+    {
+        let begun = self.inner.now();
+        let loaded = within(options.timeout, &self.inner.config.timer, loader()).await.ok_or(Error::Deadline)?;
+        let value = loaded.map_err(|error| Error::Load(Arc::new(error)))?;
+        Ok(Fetched { value, source: Source::Loaded, age: self.inner.now().since(begun) })
+    }
+}
