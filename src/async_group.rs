@@ -208,7 +208,8 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
 }
 
 impl<K, V, S> AsyncGroup<K, V, S> {
-    /// How many flights are on, forgotten ones included. Those of calls that have returned are not among them.
+    /// How many flights are on, forgotten ones included. Those of calls that have returned are not among them. Like all that
+    /// looks into the group, it must not be called from `Hash` or `Eq` of a key; to show the group may be.
     ///
     /// # Examples
     ///

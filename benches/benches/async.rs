@@ -87,17 +87,8 @@ impl Bench {
             ("polls a follower", Self::polls),
             ("leader dropped, 1,000 followers", Self::leader_dropped),
         ];
-        for (name, run) in workloads {
-            if !self.options.wants(name) {
-                continue;
-            }
-            if name.ends_with("two threads") && self.machine.cores() < 2 {
-                println!("left out, for want of a second core: {name}");
-                continue;
-            }
-            eprintln!("running: {name}");
-            run(&mut self, name);
-        }
+        let (options, cores) = (self.options.clone(), self.machine.cores());
+        options.run_wanted(cores, &mut self, workloads);
         self.report.finish()
     }
 

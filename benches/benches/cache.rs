@@ -16,7 +16,7 @@ use oneflight_benches::machine::{self, Machine};
 use oneflight_benches::options::Options;
 use oneflight_benches::report::Bound::{AtLeast, AtMost};
 use oneflight_benches::report::Report;
-use oneflight_benches::rounds::Rounds;
+use oneflight_benches::rounds::{Rounds, sampler};
 use oneflight_benches::workload::{alone, pair};
 use oneflight_cache::{Builder, Cache, Policy, blocking};
 use std::process::ExitCode;
@@ -82,7 +82,7 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn hits(cache: &blocking::Cache<u64, Value>) -> Hits<impl Fn(&u64) -> u64> {
-    // Looked at where it is: to move it costs as much as a fifth of the call.
+    // Looked at where it is: what the caller does with it is no cost of the call.
     Hits(|key: &u64| *cache.get_or_load(key, || Err("it is there".into())).as_ref().expect("it is there").value)
 }
 
@@ -120,17 +120,8 @@ impl Bench {
             ("load and invalidate", Self::load),
             ("load and invalidate, task", Self::async_load),
         ];
-        for (name, run) in workloads {
-            if !self.options.wants(name) {
-                continue;
-            }
-            if name.starts_with('2') && self.machine.cores() < 2 {
-                println!("left out, for want of a second core: {name}");
-                continue;
-            }
-            eprintln!("running: {name}");
-            run(&mut self, name);
-        }
+        let (options, cores) = (self.options.clone(), self.machine.cores());
+        options.run_wanted(cores, &mut self, workloads);
         self.report.finish()
     }
 
@@ -193,13 +184,13 @@ impl Bench {
         // A fresh part of the sequence each round, the same for all.
         let windows = || asked.chunks(CALLS);
         let mut rounds = Rounds::new(self.options.seed);
-        let early =
-            rounds.add("oneflight-cache, XFetch", each(windows(), |keys| alone(ours[0], keys, Work::TRIVIAL, CALLS)));
+        let early = rounds
+            .add("oneflight-cache, XFetch", sampler(windows(), |keys| alone(ours[0], keys, Work::TRIVIAL, CALLS)));
         let never = rounds
-            .add("oneflight-cache, no policy", each(windows(), |keys| alone(ours[1], keys, Work::TRIVIAL, CALLS)));
+            .add("oneflight-cache, no policy", sampler(windows(), |keys| alone(ours[1], keys, Work::TRIVIAL, CALLS)));
         let least =
-            rounds.add("quick_cache and a clock", each(windows(), |keys| alone(floor, keys, Work::TRIVIAL, CALLS)));
-        let theirs = rounds.add("moka, with a TTL", each(windows(), |keys| alone(moka, keys, Work::TRIVIAL, CALLS)));
+            rounds.add("quick_cache and a clock", sampler(windows(), |keys| alone(floor, keys, Work::TRIVIAL, CALLS)));
+        let theirs = rounds.add("moka, with a TTL", sampler(windows(), |keys| alone(moka, keys, Work::TRIVIAL, CALLS)));
         let samples = rounds.run(&self.machine, self.options.rounds(300));
         self.report.figures(name, &samples, 0, "ns a call", 1.0);
         let mut target = |to_name: &str, bound, of, to| {
@@ -281,13 +272,4 @@ impl Bench {
         self.report.figures(name, &samples, 0, "ns a call", 1.0);
         self.report.target(&format!("{name}: oneflight-cache / moka"), AtMost(0.5), samples.ratio(ours, theirs, 0));
     }
-}
-
-/// What `measure` makes of the next of `loads` each time, round and round.
-fn each<L>(loads: L, measure: impl Fn(L::Item) -> f64) -> impl FnMut() -> [f64; 1]
-where
-    L: IntoIterator<IntoIter: Clone>,
-{
-    let mut loads = loads.into_iter().cycle();
-    move || [measure(loads.next().expect("there is at least one"))]
 }

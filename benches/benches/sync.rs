@@ -15,7 +15,7 @@ use oneflight_benches::machine::{self, Machine};
 use oneflight_benches::options::Options;
 use oneflight_benches::report::Bound::{AtLeast, AtMost};
 use oneflight_benches::report::Report;
-use oneflight_benches::rounds::{Rounds, Spread};
+use oneflight_benches::rounds::{Rounds, Spread, sampler};
 use oneflight_benches::workload::{alone, pair};
 use std::process::ExitCode;
 
@@ -52,17 +52,8 @@ impl Bench {
             ("2 threads, zipf keys, 2 us of work", Self::pair_zipf),
             ("fan-out to 500 sleeping threads", Self::fan_out),
         ];
-        for (name, run) in workloads {
-            if !self.options.wants(name) {
-                continue;
-            }
-            if name.starts_with('2') && self.machine.cores() < 2 {
-                println!("left out, for want of a second core: {name}");
-                continue;
-            }
-            eprintln!("running: {name}");
-            run(&mut self, name);
-        }
+        let (options, cores) = (self.options.clone(), self.machine.cores());
+        options.run_wanted(cores, &mut self, workloads);
         self.report.finish()
     }
 
@@ -185,13 +176,4 @@ impl Bench {
 /// Several contenders of a kind, to be measured in turn: some are luckier than others in where their memory lies.
 fn several<C>(make: impl Fn() -> C) -> Vec<C> {
     (0..8).map(|_| make()).collect()
-}
-
-/// What `measure` makes of the next of `loads` each time, round and round.
-fn sampler<L>(loads: L, measure: impl Fn(L::Item) -> f64) -> impl FnMut() -> [f64; 1]
-where
-    L: IntoIterator<IntoIter: Clone>,
-{
-    let mut loads = loads.into_iter().cycle();
-    move || [measure(loads.next().expect("there is at least one"))]
 }

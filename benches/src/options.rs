@@ -38,6 +38,26 @@ impl Options {
         self.filter.as_ref().is_none_or(|filter| workload.contains(filter.as_str()))
     }
 
+    /// Runs those of the workloads that are wanted, one after the other; without a second core, not those of two threads.
+    pub fn run_wanted<'n, B>(
+        &self,
+        cores: usize,
+        bench: &mut B,
+        workloads: impl IntoIterator<Item = (&'n str, fn(&mut B, &str))>,
+    ) {
+        for (name, run) in workloads {
+            if !self.wants(name) {
+                continue;
+            }
+            if cores < 2 && (name.contains("2 threads") || name.contains("two threads")) {
+                println!("left out, for want of a second core: {name}");
+                continue;
+            }
+            eprintln!("running: {name}");
+            run(bench, name);
+        }
+    }
+
     /// How large a crowd to gather where `usual` suits; a small one if it is only to see that it runs.
     #[must_use]
     pub fn size(&self, usual: usize) -> usize {

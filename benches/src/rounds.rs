@@ -43,6 +43,15 @@ pub struct Spread {
     pub high: f64,
 }
 
+/// What `measure` makes of the next of `loads` each time, round and round.
+pub fn sampler<L>(loads: L, measure: impl Fn(L::Item) -> f64) -> impl FnMut() -> [f64; 1]
+where
+    L: IntoIterator<IntoIter: Clone>,
+{
+    let mut loads = loads.into_iter().cycle();
+    move || [measure(loads.next().expect("there is at least one"))]
+}
+
 impl<'a, const N: usize> Rounds<'a, N> {
     /// No contenders yet.
     #[must_use]

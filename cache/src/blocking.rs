@@ -54,6 +54,15 @@ type Refresh<'r, V, L> = &'r dyn Fn(&Entry<V>, Leave, L) -> Option<Landed<V>>;
 
 impl<K, V, E> Cache<K, V, E> {
     /// Settings other than the defaults, for this or a [`Cache`](crate::Cache).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::blocking::Cache;
+    ///
+    /// let cache: Cache<String, String> = Cache::builder().capacity(1_000).build_blocking();
+    /// # let _ = cache;
+    /// ```
     pub fn builder() -> Builder<K, V, E>
     where
         K: Hash + Eq,
@@ -99,6 +108,16 @@ where
     ///
     /// If its own `loader` panics, with that panic; another caller that waits goes on with its own. A panic in a refresh that
     /// goes on elsewhere is caught. If `Hash`, `Eq` or `ToOwned` of the key or `Clone` of the value panics.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// let name = users.get_or_load(&7, || Ok("Ada".to_owned()))?.into_value();
+    /// assert_eq!(name, "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn get_or_load<Q, L>(&self, key: &Q, loader: L) -> Result<Fetched<V>, Error<E>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
@@ -141,6 +160,15 @@ where
     /// # Errors
     ///
     /// [`Error::Store`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// assert!(users.get(&7)?.is_none());
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn get<Q>(&self, key: &Q) -> Result<Option<Fetched<V>>, Error<E>>
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -159,9 +187,23 @@ where
     /// Stores `value`. It wins over every load and refresh of `key` that is on: what these come to is not stored, and whoever
     /// calls after this has returned does not get it.
     ///
+    /// # Blocking
+    ///
+    /// While another write of the key, or of one that shares its lock, is on.
+    ///
     /// # Errors
     ///
     /// [`Error::Store`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.put(&7, "Ada".to_owned())?;
+    /// assert_eq!(*users.get(&7)?.unwrap(), "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn put<Q>(&self, key: &Q, value: V) -> Result<(), Error<E>>
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -173,9 +215,24 @@ where
     /// Removes the value of `key`. Whoever calls after this has returned gets no value whose load began before: the load that
     /// is on is not joined any more, and what it comes to is not stored.
     ///
+    /// # Blocking
+    ///
+    /// As [`put`](Self::put).
+    ///
     /// # Errors
     ///
     /// [`Error::Store`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.put(&7, "Ada".to_owned())?;
+    /// users.invalidate(&7)?;
+    /// assert!(users.get(&7)?.is_none());
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn invalidate<Q>(&self, key: &Q) -> Result<(), Error<E>>
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -186,9 +243,24 @@ where
 
     /// As [`invalidate`](Self::invalidate), for all keys.
     ///
+    /// # Blocking
+    ///
+    /// While any other write is on.
+    ///
     /// # Errors
     ///
     /// [`Error::Store`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.put(&7, "Ada".to_owned())?;
+    /// users.invalidate_all()?;
+    /// assert!(users.get(&7)?.is_none());
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn invalidate_all(&self) -> Result<(), Error<E>> {
         block_on(self.shared.inner.clear::<K, E>(|| self.shared.group.forget_all()))
     }
@@ -196,9 +268,28 @@ where
     /// Loads the value of `key` anew, whatever is there, and returns it; or waits for the load that is on. Others go on to get
     /// the old value meanwhile.
     ///
+    /// # Blocking
+    ///
+    /// While it loads or waits for another's load.
+    ///
+    /// # Panics
+    ///
+    /// As [`get_or_load`](Self::get_or_load).
+    ///
     /// # Errors
     ///
     /// As [`get_or_load`](Self::get_or_load), without recourse to an old value, which is left in peace.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.put(&7, "Ada".to_owned())?;
+    /// users.refresh(&7, || Ok("Ada Lovelace".to_owned()))?;
+    /// assert_eq!(*users.get(&7)?.unwrap(), "Ada Lovelace");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn refresh<Q>(&self, key: &Q, loader: impl FnOnce() -> Result<V, E>) -> Result<Fetched<V>, Error<E>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
@@ -223,11 +314,30 @@ where
     }
 
     /// Whether callers of a key share one load. On, unless it is switched off here, at any time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.set_coalescing(false);
+    /// assert_eq!(*users.get_or_load(&7, || Ok("Ada".to_owned()))?, "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn set_coalescing(&self, on: bool) {
         self.shared.inner.coalescing.store(on, Ordering::Relaxed);
     }
 
     /// Whether reads refresh values early, as the [policy](Builder::early_refresh) says. May be switched at any time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.set_early_refresh(false);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn set_early_refresh(&self, on: bool) {
         self.shared.inner.early_refresh.store(on, Ordering::Relaxed);
     }
@@ -235,6 +345,15 @@ where
     /// Starts no refreshes and no loads from now on, and waits for the refreshes that are on and the helper threads that do
     /// them, until `deadline`. Returns whether all have ended; a loader that blocks cannot be stopped. What is stored is still
     /// served; calls that would have to load get [`Error::Closed`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// assert!(users.close(std::time::Duration::from_secs(5)));
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn close(&self, deadline_after: Duration) -> bool {
         self.shared.inner.closed.store(true, Ordering::SeqCst);
         let deadline = deadline(deadline_after);
@@ -242,16 +361,45 @@ where
     }
 
     /// What the cache has done so far.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.get_or_load(&7, || Ok("Ada".to_owned()))?;
+    /// assert_eq!((users.stats().loads, users.stats().hits), (1, 0));
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         self.shared.inner.stats::<K>()
     }
 
     /// The store.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.put(&7, "Ada".to_owned())?;
+    /// assert_eq!(users.store().len(), 1);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn store(&self) -> &S {
         &self.shared.inner.store.0
     }
 
     /// How many callers wait for the load of `key` that is on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// assert_eq!(users.waiters(&7), 0);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn waiters<Q>(&self, key: &Q) -> usize
     where
         Q: Hash + Equivalent<K> + ?Sized,

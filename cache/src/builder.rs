@@ -94,6 +94,15 @@ impl<K: Hash + Eq, V: Clone, E> Builder<K, V, E> {
     }
 
     /// How many entries are kept in memory.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let cache: Cache<String, String> = Cache::builder().capacity(50_000).build();
+    /// # let _ = cache;
+    /// ```
     pub fn capacity(self, entries: usize) -> Self {
         self.store(Memory::new(entries))
     }
@@ -101,12 +110,31 @@ impl<K: Hash + Eq, V: Clone, E> Builder<K, V, E> {
 
 impl<K, V, E, S> Builder<K, V, E, S> {
     /// The memory to keep values in, for one that [weighs](Memory::weighted) them, say.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::{Cache, Memory};
+    ///
+    /// let memory = Memory::weighted(1 << 20, |_key: &String, value: &String| value.len() as u64);
+    /// let cache: Cache<String, String> = Cache::builder().memory(memory).build();
+    /// # let _ = cache;
+    /// ```
     pub fn memory<H>(self, memory: Memory<K, V, H>) -> Builder<K, V, E, Memory<K, V, H>> {
         self.store(memory)
     }
 
     /// Where to keep values: a [`Store`] for [`build`](Self::build), a [`BlockingStore`] for
     /// [`build_blocking`](Self::build_blocking).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::{Cache, Memory};
+    ///
+    /// let cache = Cache::<String, String>::builder().store(Memory::new(100)).build();
+    /// assert!(cache.store().is_empty());
+    /// ```
     pub fn store<T>(self, store: T) -> Builder<K, V, E, T> {
         Builder {
             store,
@@ -121,12 +149,35 @@ impl<K, V, E, S> Builder<K, V, E, S> {
 
     /// How long a value is fresh after its load. Zero: it is not stored at all, and callers of the same time still share one
     /// load. Less than a millisecond counts as one; what is too long to count does not end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let cache: Cache<String, String> = Cache::builder().ttl(Duration::from_secs(30)).build();
+    /// # let _ = cache;
+    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.config.ttl = Ttl::Fixed(ttl);
         self
     }
 
     /// How long a value is fresh, as the value itself says: a token that expires, say. Called outside all locks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use oneflight_cache::Cache;
+    ///
+    /// #[derive(Clone)]
+    /// struct Token {
+    ///     expires_in: Duration,
+    /// }
+    /// let tokens: Cache<String, Token> = Cache::builder().ttl_of(|token: &Token| token.expires_in).build();
+    /// # let _ = tokens;
+    /// ```
     pub fn ttl_of(mut self, ttl: impl Fn(&V) -> Duration + Send + Sync + 'static) -> Self {
         self.config.ttl = Ttl::Of(Arc::new(ttl));
         self
@@ -134,18 +185,46 @@ impl<K, V, E, S> Builder<K, V, E, S> {
 
     /// Shortens each time to live at random by up to this fraction, so that values that were loaded together do not expire
     /// together. 0: not at all. What is outside of 0 to 1 counts as the nearest that is inside.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let cache: Cache<String, String> = Cache::builder().ttl_jitter(0.2).build();
+    /// # let _ = cache;
+    /// ```
     pub fn ttl_jitter(mut self, fraction: f64) -> Self {
         self.config.ttl_jitter = if fraction.is_nan() { 0.0 } else { fraction };
         self
     }
 
     /// When a read refreshes a value that is still fresh. [`Policy::Never`]: it expires, and the next caller waits for its load.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::{Cache, Policy};
+    ///
+    /// let cache: Cache<String, String> =
+    ///     Cache::builder().early_refresh(Policy::XFetch { beta: 2.0, max_window: 0.5 }).build();
+    /// # let _ = cache;
+    /// ```
     pub fn early_refresh(mut self, policy: Policy) -> Self {
         self.config.early_refresh = policy;
         self
     }
 
     /// For how long after a value has expired it is still served, while one refresh is on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let cache: Cache<String, String> = Cache::builder().stale_while_revalidate(Duration::from_secs(10)).build();
+    /// # let _ = cache;
+    /// ```
     pub fn stale_while_revalidate(mut self, window: Duration) -> Self {
         self.config.stale_while_revalidate = window;
         self
@@ -153,6 +232,15 @@ impl<K, V, E, S> Builder<K, V, E, S> {
 
     /// For how long after a value has expired it is served if the load fails, takes too long, or is refused. After a failure
     /// callers get the old value at once, until the [back-off](Self::backoff) is over.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let cache: Cache<String, String> = Cache::builder().stale_if_error(Duration::from_secs(600)).build();
+    /// # let _ = cache;
+    /// ```
     pub fn stale_if_error(mut self, window: Duration) -> Self {
         self.config.stale_if_error = window;
         self
@@ -160,6 +248,15 @@ impl<K, V, E, S> Builder<K, V, E, S> {
 
     /// How long after a failed load the next refresh of that key waits: `first`, then twice as long after each further one,
     /// `longest` at most, up to a quarter less at random. The first success resets it. A key that has no value is not held up.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let cache: Cache<String, String> = Cache::builder().backoff(Duration::from_millis(100), Duration::from_secs(10)).build();
+    /// # let _ = cache;
+    /// ```
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         (self.config.first_backoff, self.config.longest_backoff) = (first, longest);
         self
@@ -168,24 +265,62 @@ impl<K, V, E, S> Builder<K, V, E, S> {
     /// How long a load may take; `None` for ever. A task's load is dropped then, and its callers get
     /// [`Error::LoadTimedOut`](crate::Error::LoadTimedOut). A thread cannot be interrupted: there, whoever calls or waits longer
     /// than that loads itself, one of them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let cache: Cache<String, String> = Cache::builder().load_timeout(Duration::from_secs(2)).build();
+    /// # let _ = cache;
+    /// let patient: Cache<String, String> = Cache::builder().load_timeout(None).build();
+    /// # let _ = patient;
+    /// ```
     pub fn load_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.config.load_timeout = timeout.into();
         self
     }
 
     /// How many loads, of all keys, may be on at once. Past it callers get [`Error::Overloaded`](crate::Error::Overloaded).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::{Cache, Error};
+    ///
+    /// let none: oneflight_cache::blocking::Cache<u64, String> = Cache::builder().max_loads(0).build_blocking();
+    /// assert!(matches!(none.get_or_load(&7, || Ok("Ada".to_owned())), Err(Error::Overloaded)));
+    /// ```
     pub fn max_loads(mut self, loads: usize) -> Self {
         self.config.max_loads = loads;
         self
     }
 
     /// How many callers may wait for the load of one key. Past it they get [`Error::Overloaded`](crate::Error::Overloaded).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let cache: Cache<String, String> = Cache::builder().max_waiters(1_000).build();
+    /// # let _ = cache;
+    /// ```
     pub fn max_waiters(mut self, waiters: usize) -> Self {
         self.config.max_waiters = Some(waiters);
         self
     }
 
     /// How many refreshes, of all keys, may be on at once. Past it none is started; the value is served as it is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let cache: Cache<String, String> = Cache::builder().max_refreshes(8).build();
+    /// # let _ = cache;
+    /// ```
     pub fn max_refreshes(mut self, refreshes: usize) -> Self {
         self.config.max_refreshes = refreshes;
         self
@@ -195,36 +330,101 @@ impl<K, V, E, S> Builder<K, V, E, S> {
     /// polled. With smol `|refresh| smol::spawn(refresh).detach()`, with tokio `|refresh| drop(tokio::spawn(refresh))`.
     ///
     /// If it panics or drops the future, that refresh does not happen, and a later read may start another.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let cache: Cache<String, String> = Cache::builder().spawner(|refresh| smol::spawn(refresh).detach()).build();
+    /// # let _ = cache;
+    /// ```
     pub fn spawner(mut self, spawner: impl Fn(BoxFuture) + Send + Sync + 'static) -> Self {
         self.spawner = Some(Arc::new(spawner));
         self
     }
 
     /// How many threads of its own a [`blocking::Cache`] refreshes in. Zero: whoever starts a refresh does it before it returns.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::{Cache, blocking};
+    ///
+    /// let cache: blocking::Cache<String, String> = Cache::builder().helper_threads(4).build_blocking();
+    /// # let _ = cache;
+    /// ```
     pub fn helper_threads(mut self, threads: usize) -> Self {
         self.helper_threads = threads;
         self
     }
 
     /// Where the time comes from.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::{Cache, Clock, Time};
+    ///
+    /// /// A clock that stands still.
+    /// struct Still;
+    ///
+    /// impl Clock for Still {
+    ///     fn now(&self) -> Time {
+    ///         Time::START
+    ///     }
+    /// }
+    /// let cache: Cache<String, String> = Cache::builder().clock(Still).build();
+    /// # let _ = cache;
+    /// ```
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.config.clock = AnyClock::Other(Arc::new(clock));
         self
     }
 
     /// How a [`Cache`] waits for time to pass, for time limits. With tokio's: `tokio::time::sleep`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let timer = |duration: Duration| async move {
+    ///     smol::Timer::after(duration).await;
+    /// };
+    /// let cache: Cache<String, String> = Cache::builder().timer(timer).build();
+    /// # let _ = cache;
+    /// ```
     pub fn timer(mut self, timer: impl Timer) -> Self {
         self.config.timer = Arc::new(timer);
         self
     }
 
     /// Where random numbers come from, from 0 to 1.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let cache: Cache<String, String> = Cache::builder().rng(|| 0.5).build();
+    /// # let _ = cache;
+    /// ```
     pub fn rng(mut self, random: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         self.config.random = Some(Arc::new(random));
         self
     }
 
     /// What the cache is called in metrics: the value of the label `cache`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let cache: Cache<String, String> = Cache::builder().name("pages").build();
+    /// # let _ = cache;
+    /// ```
     #[cfg(feature = "metrics")]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -232,6 +432,15 @@ impl<K, V, E, S> Builder<K, V, E, S> {
     }
 
     /// The cache for tasks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let cache: Cache<String, String> = Cache::builder().build();
+    /// # let _ = cache;
+    /// ```
     pub fn build(self) -> Cache<K, V, E, S>
     where
         K: Hash + Eq + Clone + Send + Sync + 'static,
@@ -249,6 +458,15 @@ impl<K, V, E, S> Builder<K, V, E, S> {
     }
 
     /// The cache for threads.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::{Cache, blocking};
+    ///
+    /// let cache: blocking::Cache<String, String> = Cache::builder().build_blocking();
+    /// # let _ = cache;
+    /// ```
     pub fn build_blocking(self) -> blocking::Cache<K, V, E, S>
     where
         K: Hash + Eq + Clone + Send + Sync + 'static,

@@ -64,6 +64,15 @@ pub(crate) struct Shared<K, V, E, S> {
 
 impl<K, V, E> Cache<K, V, E> {
     /// Settings other than the defaults, for this or a [`blocking::Cache`](crate::blocking::Cache).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// let cache: Cache<String, String> = Cache::builder().capacity(1_000).build();
+    /// # let _ = cache;
+    /// ```
     pub fn builder() -> Builder<K, V, E>
     where
         K: Hash + Eq,
@@ -230,15 +239,40 @@ where
 
     /// As [`invalidate`](Self::invalidate), for all keys.
     ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, values may be gone or not.
+    ///
     /// # Errors
     ///
     /// [`Error::Store`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Cache, Source};
+    /// # smol::block_on(async {
+    /// let users: Cache<u64, String> = Cache::builder().build();
+    /// users.put(&7, "Ada".to_owned()).await?;
+    /// users.invalidate_all().await?;
+    /// assert!(users.get(&7).await?.is_none());
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn invalidate_all(&self) -> Result<(), Error<E>> {
         self.shared.inner.clear(|| self.shared.group.forget_all()).await
     }
 
     /// Loads the value of `key` anew, whatever is there, and returns it; or waits for the load that is on. Others go on to get
     /// the old value meanwhile.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get_or_load`](Self::get_or_load).
+    ///
+    /// # Panics
+    ///
+    /// As [`get_or_load`](Self::get_or_load).
     ///
     /// # Errors
     ///
@@ -267,11 +301,34 @@ where
 
     /// Whether callers of a key share one load. On, unless it is switched off here, at any time, say to find out whether a
     /// problem has to do with it: then each caller that misses loads.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Cache, Source};
+    /// # smol::block_on(async {
+    /// let users: Cache<u64, String> = Cache::builder().build();
+    /// users.set_coalescing(false);
+    /// assert_eq!(*users.get_or_load(&7, || async { Ok("Ada".to_owned()) }).await?, "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn set_coalescing(&self, on: bool) {
         self.shared.inner.coalescing.store(on, Ordering::Relaxed);
     }
 
     /// Whether reads refresh values early, as the [policy](Builder::early_refresh) says. May be switched at any time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Cache, Source};
+    /// # smol::block_on(async {
+    /// let users: Cache<u64, String> = Cache::builder().build();
+    /// users.set_early_refresh(false);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn set_early_refresh(&self, on: bool) {
         self.shared.inner.early_refresh.store(on, Ordering::Relaxed);
     }
@@ -279,6 +336,10 @@ where
     /// Starts no refreshes and no loads from now on, waits for the refreshes that are on, and drops those that have not ended
     /// after `deadline`. Returns whether all had. What is stored is still served; calls that would have to load
     /// get [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, nothing new is started all the same; refreshes that are on go on.
     ///
     /// # Examples
     ///
@@ -309,16 +370,51 @@ where
     }
 
     /// What the cache has done so far.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Cache, Source};
+    /// # smol::block_on(async {
+    /// let users: Cache<u64, String> = Cache::builder().build();
+    /// users.get_or_load(&7, || async { Ok("Ada".to_owned()) }).await?;
+    /// assert_eq!((users.stats().loads, users.stats().hits), (1, 0));
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn stats(&self) -> Stats {
         self.shared.inner.stats::<K>()
     }
 
     /// The store.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Cache, Source};
+    /// # smol::block_on(async {
+    /// let users: Cache<u64, String> = Cache::builder().build();
+    /// users.put(&7, "Ada".to_owned()).await?;
+    /// assert_eq!(users.store().len(), 1);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn store(&self) -> &S {
         &self.shared.inner.store
     }
 
     /// How many callers wait for the load of `key` that is on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Cache, Source};
+    /// # smol::block_on(async {
+    /// let users: Cache<u64, String> = Cache::builder().build();
+    /// assert_eq!(users.waiters(&7), 0);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn waiters<Q>(&self, key: &Q) -> usize
     where
         Q: Hash + Equivalent<K> + ?Sized,

@@ -18,6 +18,16 @@ pub(crate) struct Options {
 
 /// One call with options of its own, made by [`Cache::call`] or [`blocking::Cache::call`](crate::blocking::Cache::call). Nothing
 /// happens until [`get_or_load`](Self::get_or_load).
+///
+/// # Examples
+///
+/// ```
+/// # use oneflight_cache::{Source, blocking::Cache};
+/// let users: Cache<u64, String> = Cache::builder().build_blocking();
+/// let name = users.call(&7).timeout(std::time::Duration::from_secs(1)).get_or_load(|| Ok("Ada".to_owned()))?;
+/// assert_eq!(*name, "Ada");
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// ```
 #[must_use = "a call does nothing until `get_or_load`"]
 pub struct Call<'a, C, Q: ?Sized> {
     pub(crate) cache: &'a C,
@@ -34,12 +44,32 @@ impl<'a, C, Q: ?Sized> Call<'a, C, Q> {
     /// [if a load fails](crate::Builder::stale_if_error); the load goes on if others wait for it.
     ///
     /// A blocking call that loads itself is not interrupted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// let call = users.call(&7).timeout(std::time::Duration::from_millis(50));
+    /// assert_eq!(*call.get_or_load(|| Ok("Ada".to_owned()))?, "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
     }
 
     /// Calls the loader as if there were no cache: nothing is read, waited for or stored.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.call(&7).bypass().get_or_load(|| Ok("Ada".to_owned()))?;
+    /// assert!(users.get(&7)?.is_none());
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn bypass(mut self) -> Self {
         self.options.bypass = true;
         self
@@ -59,6 +89,17 @@ where
     /// # Errors
     ///
     /// As there, and [`Error::Deadline`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Cache, Source};
+    /// # smol::block_on(async {
+    /// let users: Cache<u64, String> = Cache::builder().build();
+    /// assert_eq!(*users.call(&7).get_or_load(|| async { Ok("Ada".to_owned()) }).await?, "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn get_or_load<L, F>(self, loader: L) -> Result<Fetched<V>, Error<E>>
     where
         L: FnOnce() -> F,

@@ -9,6 +9,18 @@ use std::time::Duration;
 ///
 /// All times are those of the cache's [`Clock`](crate::Clock). A store outside this process keeps durations instead, and adds
 /// them to the time that it is given when it reads.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::{Entry, Time};
+/// use std::time::Duration;
+///
+/// let (now, second) = (Time::START, Duration::from_secs(1));
+/// let entry = Entry::new("Ada", 1, now, now.after(second * 60), now.after(second * 90), second / 5);
+/// assert_eq!((*entry.value(), entry.version(), entry.cost()), ("Ada", 1, second / 5));
+/// assert_eq!(entry.freshness(now.after(second * 10)).left, second * 50);
+/// ```
 // In this order each part is copied in the pieces in which it was written, which processors are good at.
 #[repr(C)]
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +126,16 @@ impl<V> Entry<V> {
 }
 
 /// Where a value came from.
+///
+/// # Examples
+///
+/// ```
+/// # use oneflight_cache::{Source, blocking::Cache};
+/// let users: Cache<u64, String> = Cache::builder().build_blocking();
+/// assert_eq!(users.get_or_load(&7, || Ok("Ada".to_owned()))?.source, Source::Loaded);
+/// assert_eq!(users.get_or_load(&7, || Ok("Ada".to_owned()))?.source, Source::Hit);
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Source {
@@ -130,6 +152,17 @@ pub enum Source {
 }
 
 /// A value, where it came from, and how old it is. It derefs to the value.
+///
+/// # Examples
+///
+/// ```
+/// # use oneflight_cache::{Source, blocking::Cache};
+/// let users: Cache<u64, String> = Cache::builder().build_blocking();
+/// let name = users.get_or_load(&7, || Ok("Ada".to_owned()))?;
+/// assert_eq!(name.len(), 3);
+/// assert!(name.age < std::time::Duration::from_secs(60));
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fetched<V> {
     /// The value.

@@ -11,6 +11,17 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 pub type StoreError = Arc<dyn StdError + Send + Sync>;
 
 /// Why a call has no value. `E` is the error of the loaders.
+///
+/// # Examples
+///
+/// ```
+/// # use oneflight_cache::{Error, blocking::Cache};
+/// let users: Cache<u64, String> = Cache::builder().build_blocking();
+/// match users.get_or_load(&7, || Err("no such user".into())) {
+///     Err(Error::Load(error)) => assert_eq!(error.to_string(), "no such user"),
+///     other => panic!("{other:?}"),
+/// }
+/// ```
 #[non_exhaustive]
 pub enum Error<E> {
     /// The loader's error, shared by everybody who waited for this load.

@@ -1,15 +1,16 @@
 //! What both caches are made of: the store, what is known of its keys, and how a value gets there.
 
 use crate::config::{Config, Verdict};
-use crate::entry::{Entry, Fetched, Source};
+use crate::entry::Entry;
 use crate::error::Error;
-use crate::fill::{Action, Config as FillConfig, Event, Fill, OnStale, Outcome, Published};
+use crate::fill::{Action, Config as FillConfig, Event, Fill, Outcome, Published};
 use crate::gate::{Gate, Pass};
 use crate::loads::{KeyHash, Load, Loads, Mark, Storing};
 use crate::stats::{Count, Counters, Stats};
 use crate::store::Store;
 use crate::time::{Time, within};
 use std::future::Future;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -53,8 +54,8 @@ impl<V> Landed<V> {
 /// Why a value is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// There is none, or one that is too old, of this version.
-    Missing { found: Option<u32> },
+    /// There is none, or one that is too old.
+    Missing,
     /// There is one, of this version, which goes on to be served meanwhile.
     Refresh { seen: u32 },
     /// Somebody asked for it, whatever there is.
@@ -118,26 +119,15 @@ impl<V, S> Inner<V, S> {
         self.config.clock.now()
     }
 
-    /// The value of an entry, for a caller.
-    #[inline]
-    pub(crate) fn fetched(&self, entry: Entry<V>, source: Source, now: Time) -> Fetched<V> {
-        self.counters.add(match source {
-            Source::Early => Count::Early,
-            Source::Stale => Count::Stale,
-            _ => Count::Hits,
-        });
-        let age = now.since(entry.loaded_at());
-        Fetched { value: entry.value, source, age }
-    }
-
     /// Whether this read is to refresh a value that is fresh or may be served stale. The caller that gets leave has to do so.
     pub(crate) fn leave_to_refresh(
         &self,
         entry: &Entry<V>,
+        verdict: Verdict,
         now: Time,
         hash: impl FnOnce() -> KeyHash,
     ) -> Option<Leave> {
-        let wanted = match self.config.judge(entry, now) {
+        let wanted = match verdict {
             Verdict::Stale => true,
             Verdict::Fresh => {
                 self.early_refresh.load(Ordering::Relaxed)
@@ -212,7 +202,7 @@ impl<V, S> Inner<V, S> {
         })
     }
 
-    pub(crate) fn begin<Q: std::hash::Hash + ?Sized>(&self, key: &Q) -> Begun {
+    pub(crate) fn begin<Q: Hash + ?Sized>(&self, key: &Q) -> Begun {
         Begun { load: self.loads.begin(self.loads.hash(key)), at: self.now() }
     }
 
@@ -227,7 +217,7 @@ impl<V, S> Inner<V, S> {
         loader: F,
     ) -> Flown<V, E>
     where
-        K: std::hash::Hash,
+        K: Hash,
         V: Clone,
         S: Store<K, V>,
         F: Future<Output = Option<Result<V, E>>>,
@@ -237,9 +227,9 @@ impl<V, S> Inner<V, S> {
         let mut now = begun;
         let clock = |time: Time| time.since(Time::START);
         // No epoch is ever forgotten here.
-        let config = FillConfig { on_stale: OnStale::Replace, epoch_life: Duration::MAX, ..FillConfig::default() };
+        let config = FillConfig { epoch_life: Duration::MAX, ..FillConfig::default() };
         let mut fill = match why {
-            Why::Missing { .. } | Why::Asked => Fill::read(config, 0, clock(now)),
+            Why::Missing | Why::Asked => Fill::read(config, 0, clock(now)),
             Why::Refresh { seen } => Fill::refresh(config, 0, seen, clock(now)),
         };
         let mut loader = Some(loader);
@@ -250,11 +240,8 @@ impl<V, S> Inner<V, S> {
         let mut action = fill.action();
         loop {
             let event = match action {
-                // The caller has read.
-                Action::Read => match why {
-                    Why::Missing { found: Some(version) } => Event::Stale { version },
-                    _ => Event::Miss { unreadable: None },
-                },
+                // The caller has read, and found nothing that will do.
+                Action::Read => Event::Miss { unreadable: None },
                 Action::Acquire { seen } => match self.store.get(key, now).await {
                     Err(error) => {
                         let _: Error<E> = self.store_failed(error);
@@ -300,16 +287,14 @@ impl<V, S> Inner<V, S> {
         }
     }
 
-    /// In this process a flight is its own lease: what is left to do is to look at what is there.
+    /// In this process a flight is its own lease: what is left to do is to look at what is there. `seen` is what a refresh is to
+    /// replace.
     fn acquired(&self, entry: Option<&Entry<V>>, seen: Option<u32>, why: Why, now: Time) -> Event {
         match entry {
             _ if why == Why::Asked => Event::Acquired { epoch: 0 },
             Some(entry) if seen == Some(entry.version()) => Event::Acquired { epoch: 0 },
             Some(entry) if now < entry.fresh_until() => Event::Filled,
-            // Gone, or as old as what was seen.
-            _ if matches!(why, Why::Refresh { .. }) => Event::Miss { unreadable: None },
-            Some(entry) if seen.is_none() => Event::Miss { unreadable: Some(entry.version()) },
-            _ if seen.is_some() && entry.is_none() => Event::Miss { unreadable: None },
+            _ if seen.is_some() => Event::Miss { unreadable: None },
             _ => Event::Acquired { epoch: 0 },
         }
     }
@@ -436,7 +421,7 @@ impl<V, S> Inner<V, S> {
     /// the key that is on.
     pub(crate) async fn write<Q, E>(&self, key: &Q, value: Option<V>, forget: impl Fn()) -> Result<(), Error<E>>
     where
-        Q: std::hash::Hash + ?Sized,
+        Q: Hash + ?Sized,
         S: Store<Q, V>,
     {
         let hash = self.loads.hash(key);

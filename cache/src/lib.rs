@@ -65,6 +65,7 @@ mod many;
 mod memory;
 #[cfg(feature = "metrics")]
 mod observe;
+mod plan;
 mod primitive;
 mod stats;
 mod store;

@@ -2,16 +2,17 @@
 
 use crate::blocking;
 use crate::cache::Cache;
-use crate::config::Verdict;
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
 use crate::fill::Event;
 use crate::inner::{Flown, Inner, Landed, Leave, Why};
 use crate::loads::Calling;
+use crate::plan::Plan;
 use crate::stats::Count;
 use crate::store::{BlockingStore, Store};
 use crate::time::{Time, block_on};
 use hashbrown::{Equivalent, HashMap, HashSet};
+use oneflight::Role;
 use parking_lot::Mutex;
 use std::future::{Future, ready};
 use std::hash::Hash;
@@ -25,15 +26,15 @@ struct Wanted<'q, Q: ?Sized, V> {
     key: &'q Q,
     /// An old value, for the case that there will be no new one.
     entry: Option<Entry<V>>,
-    /// Leave to refresh it, until it is refreshed.
-    leave: Option<Leave>,
+    /// As what it is served, and leave to refresh it, until it is refreshed.
+    refresh: Option<(Source, Leave)>,
 }
 
 impl<Q: ?Sized, V> Wanted<'_, Q, V> {
     fn why(&self) -> Why {
-        match (&self.leave, &self.entry) {
+        match (&self.refresh, &self.entry) {
             (Some(_), Some(entry)) => Why::Refresh { seen: entry.version() },
-            (_, entry) => Why::Missing { found: entry.as_ref().map(|entry| entry.version()) },
+            _ => Why::Missing,
         }
     }
 }
@@ -55,28 +56,15 @@ impl<V, S> Inner<V, S> {
         let now = self.now();
         let mut batch = Batch { now, values: Vec::with_capacity(keys.len()), wanted: Vec::new() };
         for (place, key) in keys.into_iter().enumerate() {
-            let entry = self.look(key, now).await;
-            let verdict = entry.as_ref().map_or(Verdict::Gone, |entry| self.config.judge(entry, now));
-            let value = match (verdict, entry) {
-                (Verdict::Calm | Verdict::Fresh | Verdict::Stale, Some(entry)) => {
-                    let leave = self.leave_to_refresh(&entry, now, || self.loads.hash(key));
-                    if leave.is_none() {
-                        let source = if verdict == Verdict::Stale { Source::Stale } else { Source::Hit };
-                        Some(self.fetched(entry, source, now))
-                    } else {
-                        batch.wanted.push(Wanted { place, key, entry: Some(entry), leave });
-                        None
-                    }
-                }
-                (Verdict::IfError, Some(entry)) if !self.loads.may_try(self.loads.hash(key), now) => {
-                    Some(self.fetched(entry, Source::Stale, now))
-                }
-                (Verdict::IfError, entry) => {
-                    batch.wanted.push(Wanted { place, key, entry, leave: None });
+            let found = self.look(key, now).await;
+            let value = match self.plan(found, now, || self.loads.hash(key)) {
+                Plan::Serve(fetched) => Some(fetched),
+                Plan::Refresh { entry, source, leave } => {
+                    batch.wanted.push(Wanted { place, key, refresh: Some((source, leave)), entry: Some(entry) });
                     None
                 }
-                _ => {
-                    batch.wanted.push(Wanted { place, key, entry: None, leave: None });
+                Plan::Load { instead } => {
+                    batch.wanted.push(Wanted { place, key, refresh: None, entry: instead });
                     None
                 }
             };
@@ -97,38 +85,23 @@ impl<V, S> Inner<V, S> {
         Q: Hash + Eq + ?Sized,
     {
         for (wanted, flown) in std::mem::take(&mut batch.wanted).into_iter().zip(flown) {
-            let was_fresh = wanted.entry.as_ref().is_some_and(|entry| batch.now < entry.fresh_until());
             let place = wanted.place;
+            let role = if led.contains(wanted.key) { Role::Led } else { Role::Followed };
             batch.values[place] = match (flown, wanted) {
-                (Some(Ok(Landed { value, age, was_there })), wanted) => {
-                    let source = match (was_there, &wanted.leave) {
-                        (_, None) if !led.contains(wanted.key) => Source::Joined,
-                        (true, None) => Source::Hit,
-                        (false, None) => Source::Loaded,
-                        (_, Some(_)) if was_fresh => Source::Early,
-                        (_, Some(_)) => Source::Stale,
-                    };
-                    match source {
-                        Source::Hit => self.counters.add(Count::Hits),
-                        Source::Early => self.counters.add(Count::Early),
-                        Source::Stale => self.counters.add(Count::Stale),
-                        Source::Joined => self.counters.add(Count::Joins),
-                        Source::Loaded => {}
-                    }
-                    Some(Fetched { value, source, age })
-                }
                 (Some(Err(Error::Reentrant)), _) => return Err(Error::Reentrant),
-                (_, Wanted { leave: Some(_), entry: Some(entry), .. }) => {
-                    let source = if was_fresh { Source::Early } else { Source::Stale };
-                    Some(self.fetched(entry, source, batch.now))
+                (flown, Wanted { refresh: Some((source, _leave)), entry: Some(entry), .. }) => {
+                    Some(self.refreshed(flown.and_then(Result::ok), entry, source, batch.now))
                 }
-                (Some(Err(_)), Wanted { entry: Some(entry), .. }) => {
-                    Some(self.fetched(entry, Source::Stale, batch.now))
-                }
-                (Some(Err(error)), _) => return Err(error),
                 (None, wanted) => {
                     batch.wanted.push(wanted);
                     None
+                }
+                (Some(flown), wanted) => {
+                    let loaded = flown.map(|landed| {
+                        let source = landed.source(role);
+                        self.arrived(landed, source)
+                    });
+                    Some(self.ended(loaded, wanted.entry, batch.now)?)
                 }
             };
         }
@@ -207,19 +180,14 @@ impl<V, S> Inner<V, S> {
     }
 
     /// One more caller for each key, unless one has too many.
-    fn call_many<Q, E>(&self, batch: &Batch<'_, Q, V>) -> Result<Vec<Calling<'_>>, Error<E>>
+    fn call_many<Q, E>(&self, batch: &Batch<'_, Q, V>) -> Result<Vec<Option<Calling<'_>>>, Error<E>>
     where
         Q: Hash + Eq + ?Sized,
     {
-        let Some(max) = self.config.max_waiters else { return Ok(Vec::new()) };
         // A key that stands there twice is waited for once, and one with a value to be refreshed not at all.
-        let without = batch.wanted.iter().filter(|wanted| wanted.leave.is_none());
+        let without = batch.wanted.iter().filter(|wanted| wanted.refresh.is_none());
         let keys: HashSet<&Q> = without.map(|wanted| wanted.key).collect();
-        let call = |key: &Q| self.loads.call(self.loads.hash(key), max);
-        keys.into_iter().map(call).collect::<Option<_>>().ok_or_else(|| {
-            self.counters.add(Count::Overloaded);
-            Error::Overloaded
-        })
+        keys.into_iter().map(|key| self.call(|| self.loads.hash(key))).collect()
     }
 
     /// Ends a batch that may not load: by the old values, if each key has one.
@@ -275,13 +243,18 @@ where
     /// The loader runs inside this future: it may borrow, and if this call is dropped, others load with their own. A refresh that
     /// the batch draws, because of its policy or because a value is stale, is done before it returns, in the same load.
     ///
+    /// # Cancel safety
+    ///
+    /// It may be dropped at any time. The keys that it loads are taken over by those who wait for them.
+    ///
     /// # Errors
     ///
     /// As [`get_or_load`](Self::get_or_load): the first error of a key that has no old value to be served.
     ///
     /// # Panics
     ///
-    /// If `loader` panics, or returns another number of values than it was given keys.
+    /// If `loader` panics, or returns another number of values than it was given keys. If it is called from inside the load of
+    /// one of its keys.
     ///
     /// # Examples
     ///
@@ -380,7 +353,8 @@ where
     ///
     /// # Panics
     ///
-    /// If `loader` panics, or returns another number of values than it was given keys.
+    /// If `loader` panics, or returns another number of values than it was given keys. If it is called from inside the load of
+    /// one of its keys.
     ///
     /// # Examples
     ///

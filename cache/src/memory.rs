@@ -99,6 +99,16 @@ impl<K: Hash + Eq, V: Clone> Memory<K, V> {
     /// as one. The store has parts, four for each core, which share the capacity: what does not fit into a part is not kept.
     ///
     /// `weigh` is called under the lock of a part of the store, and must always say the same of the same entry.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::Memory;
+    ///
+    /// let weigh = |key: &String, value: &String| (key.len() + value.len()) as u64;
+    /// let memory = Memory::weighted(1 << 20, weigh);
+    /// assert_eq!(memory.weight(), 0);
+    /// ```
     #[must_use]
     pub fn weighted(capacity: u64, weigh: impl Fn(&K, &V) -> u64 + Send + Sync + 'static) -> Self {
         Self::with(capacity, 1_000, Weigher(Some(Arc::new(weigh))), DefaultHashBuilder::default())
@@ -107,6 +117,16 @@ impl<K: Hash + Eq, V: Clone> Memory<K, V> {
 
 impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
     /// Room for `capacity` entries, whose keys are hashed by `hasher`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::Memory;
+    /// use std::hash::RandomState;
+    ///
+    /// let memory: Memory<String, u32, RandomState> = Memory::with_hasher(1_000, RandomState::new());
+    /// assert_eq!(memory.len(), 0);
+    /// ```
     #[must_use]
     pub fn with_hasher(capacity: usize, hasher: H) -> Self {
         Self::with(capacity as u64, capacity, Weigher(None), hasher)

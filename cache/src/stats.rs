@@ -48,6 +48,18 @@ const BUCKETS: usize = 32;
 
 impl LoadTimes {
     /// For each bucket the time that its loads took at most, and their number: up to 1 us, 2 us, 4 us and so on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::blocking::Cache;
+    ///
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.get_or_load(&7, || Ok("Ada".to_owned()))?;
+    /// let times = users.stats().load_times;
+    /// assert_eq!((times.iter().map(|(_, loads)| loads).sum::<u64>(), times.count()), (1, 1));
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn iter(&self) -> impl Iterator<Item = (Duration, u64)> {
         self.buckets.iter().enumerate().map(|(index, &count)| {
             let bound = if index + 1 < BUCKETS { Duration::from_micros(1 << index) } else { Duration::MAX };

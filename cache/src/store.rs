@@ -85,6 +85,40 @@ pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
 }
 
 /// The same for threads: a store of a [`blocking::Cache`](crate::blocking::Cache).
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::{BlockingStore, Entry, Time};
+/// use std::collections::HashMap;
+/// use std::convert::Infallible;
+/// use std::sync::Mutex;
+///
+/// #[derive(Default)]
+/// struct Map(Mutex<HashMap<u64, Entry<u32>>>);
+///
+/// impl BlockingStore<u64, u32> for Map {
+///     type Error = Infallible;
+///     type Displaced = Option<Entry<u32>>;
+///
+///     fn get(&self, key: &u64, now: Time) -> Result<Option<Entry<u32>>, Infallible> {
+///         Ok(self.0.lock().unwrap().get(key).filter(|entry| entry.stale_until() > now).cloned())
+///     }
+///     fn put(&self, key: &u64, entry: Entry<u32>, _now: Time) -> Result<Self::Displaced, Infallible> {
+///         Ok(self.0.lock().unwrap().insert(*key, entry))
+///     }
+///     fn remove(&self, key: &u64) -> Result<Self::Displaced, Infallible> {
+///         Ok(self.0.lock().unwrap().remove(key))
+///     }
+///     fn clear(&self) -> Result<Self::Displaced, Infallible> {
+///         self.0.lock().unwrap().clear();
+///         Ok(None)
+///     }
+/// }
+/// let cache = oneflight_cache::Cache::<u64, u32>::builder().store(Map::default()).build_blocking();
+/// assert_eq!(*cache.get_or_load(&7, || Ok(1))?, 1);
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// ```
 pub trait BlockingStore<K: ?Sized, V>: Send + Sync + 'static {
     /// Why it failed.
     type Error: Error + Send + Sync + 'static;

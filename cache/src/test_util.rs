@@ -49,6 +49,17 @@ impl ManualClock {
     }
 
     /// Goes on by `duration`, and wakes those whose time has come.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::{Clock, Time, test_util::ManualClock};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new();
+    /// clock.advance(Duration::from_secs(2));
+    /// assert_eq!(clock.now(), Time::from_start(Duration::from_secs(2)));
+    /// ```
     pub fn advance(&self, duration: Duration) {
         let mut manual = self.0.lock();
         let now = manual.now.after(duration);
@@ -61,6 +72,12 @@ impl ManualClock {
     }
 
     /// How many tasks sleep.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(oneflight_cache::test_util::ManualClock::new().sleepers(), 0);
+    /// ```
     #[must_use]
     pub fn sleepers(&self) -> usize {
         self.0.lock().sleepers.len()
@@ -108,6 +125,17 @@ impl Faults {
     }
 
     /// Whether writes fail from now on: puts, removals, clearing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::{Cache, Memory, test_util::FaultyStore};
+    ///
+    /// let (store, faults) = FaultyStore::new(Memory::new(100));
+    /// let users = Cache::<u64, String>::builder().store(store).build_blocking();
+    /// faults.fail_writes(true);
+    /// assert!(users.put(&7, "Ada".to_owned()).is_err());
+    /// ```
     pub fn fail_writes(&self, fail: bool) {
         self.0[1].store(fail, Ordering::SeqCst);
     }
@@ -241,6 +269,29 @@ where
 /// # Panics
 ///
 /// If it takes more than 30 s.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::{blocking::Cache, test_util::wait_for_waiters};
+///
+/// let users: Cache<u64, String> = Cache::builder().build_blocking();
+/// std::thread::scope(|threads| {
+///     let (go, gone) = std::sync::mpsc::channel();
+///     let load = move || {
+///         gone.recv()?;
+///         Ok("Ada".to_owned())
+///     };
+///     threads.spawn(|| users.get_or_load(&7, load));
+///     while users.stats().loads == 0 {
+///         std::thread::yield_now();
+///     }
+///     threads.spawn(|| users.get_or_load(&7, || unreachable!("it joins")));
+///     wait_for_waiters(1, || users.waiters(&7));
+///     go.send(()).unwrap();
+/// });
+/// assert_eq!(users.stats().joins, 1);
+/// ```
 #[track_caller]
 pub fn wait_for_waiters(count: usize, waiters: impl Fn() -> usize) {
     let begun = std::time::Instant::now();
@@ -255,6 +306,17 @@ pub fn wait_for_waiters(count: usize, waiters: impl Fn() -> usize) {
 /// # Panics
 ///
 /// If it takes more than 30 s.
+///
+/// # Examples
+///
+/// ```
+/// # use oneflight_cache::{Cache, Source};
+/// # smol::block_on(async {
+/// let users: Cache<u64, String> = Cache::builder().build();
+/// oneflight_cache::test_util::async_wait_for_waiters(0, || users.waiters(&7)).await;
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// # }).unwrap();
+/// ```
 pub async fn async_wait_for_waiters(count: usize, waiters: impl Fn() -> usize) {
     let begun = std::time::Instant::now();
     while waiters() < count {

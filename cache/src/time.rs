@@ -98,6 +98,18 @@ pub type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// How a cache waits for time to pass. Any function that makes such a future is one: with tokio's clock,
 /// `builder.timer(tokio::time::sleep)`.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::Timer;
+/// use std::time::Duration;
+///
+/// let timer = |duration: Duration| async move {
+///     smol::Timer::after(duration).await;
+/// };
+/// smol::block_on(timer.sleep(Duration::from_millis(1)));
+/// ```
 pub trait Timer: Send + Sync + 'static {
     /// A future that is ready after `duration`, counted from this call.
     fn sleep(&self, duration: Duration) -> BoxFuture;

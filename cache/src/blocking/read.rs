@@ -2,12 +2,11 @@
 
 use super::{Refresh, Shared};
 use crate::call::Options;
-use crate::config::Verdict;
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
 use crate::helpers::deadline;
 use crate::inner::{Landed, Leave, Why};
-use crate::stats::Count;
+use crate::plan::Plan;
 use crate::store::BlockingStore;
 use crate::time::{Time, block_on};
 use hashbrown::Equivalent;
@@ -93,37 +92,15 @@ where
         L: FnOnce() -> Result<V, E>,
     {
         let inner = &self.inner;
-        let verdict = found.as_ref().map_or(Verdict::Gone, |entry| inner.config.judge(entry, now));
-        let entry = match (verdict, found) {
-            (Verdict::Calm | Verdict::Fresh | Verdict::Stale, Some(entry)) => {
-                let plain = if verdict == Verdict::Stale { Source::Stale } else { Source::Hit };
-                let Some(leave) = inner.leave_to_refresh(&entry, now, || inner.loads.hash(key)) else {
-                    return Ok(inner.fetched(entry, plain, now));
-                };
-                let source = if verdict == Verdict::Stale { Source::Stale } else { Source::Early };
-                return Ok(match refresh(&entry, leave, loader) {
-                    None => inner.fetched(entry, source, now),
-                    Some(landed) => {
-                        inner.counters.add(if source == Source::Early { Count::Early } else { Count::Stale });
-                        Fetched { value: landed.value, source, age: landed.age }
-                    }
-                });
+        let instead = match inner.plan(found, now, || inner.loads.hash(key)) {
+            Plan::Serve(fetched) => return Ok(fetched),
+            Plan::Refresh { entry, source, leave } => {
+                let landed = refresh(&entry, leave, loader);
+                return Ok(inner.refreshed(landed, entry, source, now));
             }
-            (Verdict::IfError, Some(entry)) => {
-                if !inner.loads.may_try(inner.loads.hash(key), now) {
-                    return Ok(inner.fetched(entry, Source::Stale, now));
-                }
-                Some(entry)
-            }
-            (_, entry) => entry,
+            Plan::Load { instead } => instead,
         };
-        let why = Why::Missing { found: entry.as_ref().map(|entry| entry.version()) };
-        match (self.load(key, why, options.timeout, loader), entry) {
-            (Err(error), Some(entry)) if verdict == Verdict::IfError && !matches!(error, Error::Reentrant) => {
-                Ok(inner.fetched(entry, Source::Stale, now))
-            }
-            (loaded, _) => loaded,
-        }
+        inner.ended(self.load(key, Why::Missing, options.timeout, loader), instead, now)
     }
 
     /// Joins the flight of `key`, or loads.
@@ -140,16 +117,7 @@ where
     {
         let inner = &self.inner;
         let until = timeout.and_then(deadline);
-        let _calling = match inner.config.max_waiters {
-            None => None,
-            Some(max) => match inner.loads.call(inner.loads.hash(key), max) {
-                None => {
-                    inner.counters.add(Count::Overloaded);
-                    return Err(Error::Overloaded);
-                }
-                calling => calling,
-            },
-        };
+        let _calling = inner.call(|| inner.loads.hash(key))?;
         let mut loader = Some(loader);
         loop {
             if inner.closed.load(Ordering::Relaxed) {
@@ -181,23 +149,12 @@ where
                 // It joined a refresh that came to nothing.
                 None => continue,
                 Some(Err(error)) => return Err(error),
-                Some(Ok(landed)) => return Ok(self.arrived(landed, role)),
+                Some(Ok(landed)) => {
+                    let source = landed.source(role);
+                    return Ok(inner.arrived(landed, source));
+                }
             }
         }
-    }
-
-    fn arrived(&self, landed: Landed<V>, role: Role) -> Fetched<V> {
-        let source = match role {
-            Role::Followed => Source::Joined,
-            _ if landed.was_there => Source::Hit,
-            _ => Source::Loaded,
-        };
-        match source {
-            Source::Joined => self.inner.counters.add(Count::Joins),
-            Source::Hit => self.inner.counters.add(Count::Hits),
-            _ => {}
-        }
-        Fetched { value: landed.value, source, age: landed.age }
     }
 
     /// Refreshes what a read has found, in this thread. `None` if it came to nothing.

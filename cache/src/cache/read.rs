@@ -2,11 +2,10 @@
 
 use super::Shared;
 use crate::call::Options;
-use crate::config::Verdict;
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
-use crate::inner::{Begun, Flown, Landed, Leave, Why};
-use crate::stats::Count;
+use crate::inner::{Begun, Flown, Leave, Why};
+use crate::plan::Plan;
 use crate::store::Store;
 use crate::time::{Time, within};
 use futures_lite::FutureExt;
@@ -82,36 +81,20 @@ where
         L: FnOnce() -> F,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
-        let verdict = found.as_ref().map_or(Verdict::Gone, |entry| self.inner.config.judge(entry, now));
-        let entry = match (verdict, found) {
-            (Verdict::Calm | Verdict::Fresh | Verdict::Stale, Some(entry)) => {
-                let plain = if verdict == Verdict::Stale { Source::Stale } else { Source::Hit };
-                return Ok(match self.inner.leave_to_refresh(&entry, now, || self.inner.loads.hash(key)) {
-                    None => self.inner.fetched(entry, plain, now),
-                    Some(leave) => self.refresh_early(key, options, entry, now, leave, loader).await,
-                });
+        let instead = match self.inner.plan(found, now, || self.inner.loads.hash(key)) {
+            Plan::Serve(fetched) => return Ok(fetched),
+            Plan::Refresh { entry, source, leave } => {
+                return Ok(self.refresh_early(key, options, (entry, source, leave), now, loader).await);
             }
-            (Verdict::IfError, Some(entry)) => {
-                if !self.inner.loads.may_try(self.inner.loads.hash(key), now) {
-                    return Ok(self.inner.fetched(entry, Source::Stale, now));
-                }
-                Some(entry)
-            }
-            (_, entry) => entry,
+            Plan::Load { instead } => instead,
         };
-        let why = Why::Missing { found: entry.as_ref().map(|entry| entry.version()) };
         let mut loader = Some(loader);
-        let load = self.load(key, why, &mut loader);
+        let load = self.load(key, Why::Missing, &mut loader);
         let loaded = match options.timeout {
             None => load.await,
             limit => within(limit, &self.inner.config.timer, load).await.unwrap_or(Err(Error::Deadline)),
         };
-        match (loaded, entry) {
-            (Err(error), Some(entry)) if verdict == Verdict::IfError && !matches!(error, Error::Reentrant) => {
-                Ok(self.inner.fetched(entry, Source::Stale, now))
-            }
-            (loaded, _) => loaded,
-        }
+        self.inner.ended(loaded, instead, now)
     }
 
     /// Joins the flight of `key`, or loads.
@@ -127,16 +110,7 @@ where
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
         let inner = &self.inner;
-        let _calling = match inner.config.max_waiters {
-            None => None,
-            Some(max) => match inner.loads.call(inner.loads.hash(key), max) {
-                None => {
-                    inner.counters.add(Count::Overloaded);
-                    return Err(Error::Overloaded);
-                }
-                calling => calling,
-            },
-        };
+        let _calling = inner.call(|| inner.loads.hash(key))?;
         loop {
             if inner.closed.load(Ordering::Relaxed) {
                 return Err(Error::Closed);
@@ -159,23 +133,12 @@ where
                 // It joined a refresh that came to nothing.
                 None => continue,
                 Some(Err(error)) => return Err(error),
-                Some(Ok(landed)) => return Ok(self.arrived(landed, role)),
+                Some(Ok(landed)) => {
+                    let source = landed.source(role);
+                    return Ok(inner.arrived(landed, source));
+                }
             }
         }
-    }
-
-    fn arrived(&self, landed: Landed<V>, role: Role) -> Fetched<V> {
-        let source = match role {
-            Role::Followed => Source::Joined,
-            _ if landed.was_there => Source::Hit,
-            _ => Source::Loaded,
-        };
-        match source {
-            Source::Joined => self.inner.counters.add(Count::Joins),
-            Source::Hit => self.inner.counters.add(Count::Hits),
-            _ => {}
-        }
-        Fetched { value: landed.value, source, age: landed.age }
     }
 
     async fn fly<F>(self: Arc<Self>, key: K, why: Why, begun: Begun, loader: F) -> Flown<V, E>
@@ -190,9 +153,8 @@ where
         self: &Arc<Self>,
         key: &Q,
         options: Options,
-        entry: Entry<V>,
+        (entry, source, leave): (Entry<V>, Source, Leave),
         now: Time,
-        leave: Leave,
         loader: L,
     ) -> Fetched<V>
     where
@@ -200,7 +162,6 @@ where
         L: FnOnce() -> F,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
-        let source = if now < entry.fresh_until() { Source::Early } else { Source::Stale };
         let begun = self.inner.begin(key);
         let Ok(loader) = catch_unwind(AssertUnwindSafe(loader)) else {
             self.inner.failed(&begun.load, true);
@@ -216,13 +177,10 @@ where
             // Somebody is at it already, and this caller has a value.
             None if self.group.flight_info(key).is_some() => self.inner.fetched(entry, source, now),
             // Its own time limit ends the refresh too: the old value is at hand.
-            None => match within(options.timeout, &self.inner.config.timer, refresh).await.flatten() {
-                Some(Ok(landed)) => {
-                    self.inner.counters.add(if source == Source::Early { Count::Early } else { Count::Stale });
-                    Fetched { value: landed.value, source, age: landed.age }
-                }
-                _ => self.inner.fetched(entry, source, now),
-            },
+            None => {
+                let flown = within(options.timeout, &self.inner.config.timer, refresh).await.flatten();
+                self.inner.refreshed(flown.and_then(Result::ok), entry, source, now)
+            }
         }
     }
 

@@ -1,6 +1,9 @@
 //! What the tests have in common.
 
+// Those of the library's own suite.
+#[path = "../../../tests/support/gate.rs"]
 pub(crate) mod gate;
+#[path = "../../../tests/support/limits.rs"]
 pub(crate) mod limits;
 pub(crate) mod run;
 pub(crate) mod stores;

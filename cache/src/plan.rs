@@ -1,0 +1,114 @@
+//! What a read does with what it has found, and what it makes of what comes of that: the same for tasks, threads and batches.
+
+use crate::config::Verdict;
+use crate::entry::{Entry, Fetched, Source};
+use crate::error::Error;
+use crate::inner::{Inner, Landed, Leave};
+use crate::loads::{Calling, KeyHash};
+use crate::stats::Count;
+use crate::time::Time;
+use oneflight::Role;
+
+pub(crate) enum Plan<V> {
+    /// It has its value.
+    Serve(Fetched<V>),
+    /// It is to refresh the entry, which is served as `source` meanwhile, and if that comes to nothing.
+    Refresh { entry: Entry<V>, source: Source, leave: Leave },
+    /// It loads, or joins. If that fails, there may be an old value to be served instead.
+    Load { instead: Option<Entry<V>> },
+}
+
+impl<V, S> Inner<V, S> {
+    pub(crate) fn plan(&self, found: Option<Entry<V>>, now: Time, hash: impl Fn() -> KeyHash) -> Plan<V> {
+        let Some(entry) = found else { return Plan::Load { instead: None } };
+        let verdict = self.config.judge(&entry, now);
+        let (plain, refreshed) = match verdict {
+            Verdict::Calm | Verdict::Fresh => (Source::Hit, Source::Early),
+            Verdict::Stale => (Source::Stale, Source::Stale),
+            Verdict::IfError if self.loads.may_try(hash(), now) => return Plan::Load { instead: Some(entry) },
+            Verdict::IfError => return Plan::Serve(self.fetched(entry, Source::Stale, now)),
+            Verdict::Gone => return Plan::Load { instead: None },
+        };
+        match self.leave_to_refresh(&entry, verdict, now, hash) {
+            None => Plan::Serve(self.fetched(entry, plain, now)),
+            Some(leave) => Plan::Refresh { entry, source: refreshed, leave },
+        }
+    }
+
+    /// The value of an entry, for a caller.
+    #[inline]
+    pub(crate) fn fetched(&self, entry: Entry<V>, source: Source, now: Time) -> Fetched<V> {
+        self.count(source);
+        let age = now.since(entry.loaded_at());
+        Fetched { value: entry.value, source, age }
+    }
+
+    /// The value of a flight, for a caller.
+    pub(crate) fn arrived(&self, landed: Landed<V>, source: Source) -> Fetched<V> {
+        self.count(source);
+        Fetched { value: landed.value, source, age: landed.age }
+    }
+
+    /// The value of a refresh, for the caller that did it; the old one if it came to nothing.
+    pub(crate) fn refreshed(
+        &self,
+        landed: Option<Landed<V>>,
+        entry: Entry<V>,
+        source: Source,
+        now: Time,
+    ) -> Fetched<V> {
+        match landed {
+            Some(landed) => self.arrived(landed, source),
+            None => self.fetched(entry, source, now),
+        }
+    }
+
+    /// What a caller gets whose load or wait has ended so.
+    pub(crate) fn ended<E>(
+        &self,
+        loaded: Result<Fetched<V>, Error<E>>,
+        instead: Option<Entry<V>>,
+        now: Time,
+    ) -> Result<Fetched<V>, Error<E>> {
+        match (loaded, instead) {
+            // A mistake of the program, which an old value would hide.
+            (Err(Error::Reentrant), _) => Err(Error::Reentrant),
+            (Err(_), Some(entry)) => Ok(self.fetched(entry, Source::Stale, now)),
+            (loaded, _) => loaded,
+        }
+    }
+
+    #[inline]
+    fn count(&self, source: Source) {
+        match source {
+            Source::Hit => self.counters.add(Count::Hits),
+            Source::Early => self.counters.add(Count::Early),
+            Source::Stale => self.counters.add(Count::Stale),
+            Source::Joined => self.counters.add(Count::Joins),
+            // Counted when it began.
+            Source::Loaded => {}
+        }
+    }
+
+    /// One more caller waits for the key, or loads it, unless there are too many.
+    pub(crate) fn call<E>(&self, hash: impl FnOnce() -> KeyHash) -> Result<Option<Calling<'_>>, Error<E>> {
+        let Some(max) = self.config.max_waiters else { return Ok(None) };
+        let calling = self.loads.call(hash(), max);
+        if calling.is_none() {
+            self.counters.add(Count::Overloaded);
+            return Err(Error::Overloaded);
+        }
+        Ok(calling)
+    }
+}
+
+impl<V> Landed<V> {
+    /// Where it comes from, for a caller that had this role in its flight.
+    pub(crate) fn source(&self, role: Role) -> Source {
+        match role {
+            Role::Followed => Source::Joined,
+            _ if self.was_there => Source::Hit,
+            _ => Source::Loaded,
+        }
+    }
+}
