@@ -60,6 +60,7 @@ pub mod fill;
 mod gate;
 mod helpers;
 mod inner;
+pub mod lease;
 mod loads;
 mod many;
 mod memory;

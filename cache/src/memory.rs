@@ -1,6 +1,7 @@
 //! The store in this process.
 
 use crate::entry::Entry;
+use crate::lease::NoLease;
 use crate::store::{BlockingStore, Store};
 use crate::time::Time;
 use hashbrown::Equivalent;
@@ -224,6 +225,7 @@ where
 {
     type Error = Infallible;
     type Displaced = Pushed<K, V>;
+    type Lease = NoLease;
 
     #[inline]
     fn get(&self, key: &Q, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, Infallible>> + Send {
@@ -261,6 +263,7 @@ where
 {
     type Error = Infallible;
     type Displaced = Pushed<K, V>;
+    type Lease = NoLease;
 
     #[inline]
     fn get(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, Infallible> {

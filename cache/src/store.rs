@@ -1,9 +1,12 @@
 //! Where values are kept.
 
 use crate::entry::Entry;
+use crate::fill::{Epoch, Token};
+use crate::lease::{Acquired, BlockingLease, Claim, Lease, Publication, Told, Watch};
 use crate::time::Time;
 use std::error::Error;
 use std::future::{Future, ready};
+use std::time::Duration;
 
 /// Keeps values: in memory, in a server, in a table. `K` is what values are looked up by, which may be a borrowed form of the
 /// key, such as `str`.
@@ -16,7 +19,8 @@ use std::future::{Future, ready};
 /// A store in a map, as one would write it for memcached or a table:
 ///
 /// ```
-/// use oneflight_cache::{Builder, Cache, Entry, Store, Time};
+/// use oneflight_cache::lease::NoLease;
+/// use oneflight_cache::{Entry, Store, Time};
 /// use std::collections::HashMap;
 /// use std::convert::Infallible;
 /// use std::sync::Mutex;
@@ -27,6 +31,7 @@ use std::future::{Future, ready};
 /// impl Store<str, u32> for Map {
 ///     type Error = Infallible;
 ///     type Displaced = ();
+///     type Lease = NoLease;
 ///
 ///     async fn get(&self, key: &str, now: Time) -> Result<Option<Entry<u32>>, Infallible> {
 ///         Ok(self.0.lock().unwrap().get(key).filter(|entry| entry.stale_until() > now).cloned())
@@ -48,6 +53,7 @@ use std::future::{Future, ready};
 /// # impl Store<String, u32> for Map {
 /// #     type Error = Infallible;
 /// #     type Displaced = ();
+/// #     type Lease = NoLease;
 /// #     async fn get(&self, key: &String, now: Time) -> Result<Option<Entry<u32>>, Infallible> { Store::<str, u32>::get(self, key, now).await }
 /// #     async fn put(&self, key: &String, entry: Entry<u32>, now: Time) -> Result<(), Infallible> { Store::<str, u32>::put(self, key, entry, now).await }
 /// #     async fn remove(&self, key: &String) -> Result<(), Infallible> { Store::<str, u32>::remove(self, key).await }
@@ -60,9 +66,35 @@ pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
     /// What a write has pushed out, for stores that keep the values themselves: the cache drops it when it holds no lock.
     /// Otherwise `()`.
     type Displaced: Send;
+    /// Says which process loads, if several share the store. [`NoLease`](crate::lease::NoLease) for one that is a process's own.
+    type Lease: Lease<K, V, Error = Self::Error>;
+
+    /// Its leases, if it is one that several processes share.
+    fn lease(&self) -> Option<&Self::Lease> {
+        None
+    }
 
     /// The entry of `key`, unless it is of no more use at `now`. What it cannot read is not there.
     fn get(&self, key: &K, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, Self::Error>> + Send;
+
+    /// As [`get`](Self::get), for several keys, in their order. A store that can ask for all at once should.
+    fn get_many(
+        &self,
+        keys: &[&K],
+        now: Time,
+    ) -> impl Future<Output = Result<Vec<Option<Entry<V>>>, Self::Error>> + Send
+    where
+        K: Sync,
+        V: Send,
+    {
+        async move {
+            let mut found = Vec::with_capacity(keys.len());
+            for key in keys {
+                found.push(self.get(key, now).await?);
+            }
+            Ok(found)
+        }
+    }
 
     /// Keeps `entry` for `key`, in place of what is there, until [`Entry::stale_until`] or until it needs the room.
     fn put(
@@ -89,6 +121,7 @@ pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
 /// # Examples
 ///
 /// ```
+/// use oneflight_cache::lease::NoLease;
 /// use oneflight_cache::{BlockingStore, Entry, Time};
 /// use std::collections::HashMap;
 /// use std::convert::Infallible;
@@ -100,6 +133,7 @@ pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
 /// impl BlockingStore<u64, u32> for Map {
 ///     type Error = Infallible;
 ///     type Displaced = Option<Entry<u32>>;
+///     type Lease = NoLease;
 ///
 ///     fn get(&self, key: &u64, now: Time) -> Result<Option<Entry<u32>>, Infallible> {
 ///         Ok(self.0.lock().unwrap().get(key).filter(|entry| entry.stale_until() > now).cloned())
@@ -124,6 +158,13 @@ pub trait BlockingStore<K: ?Sized, V>: Send + Sync + 'static {
     type Error: Error + Send + Sync + 'static;
     /// See [`Store::Displaced`].
     type Displaced: Send;
+    /// See [`Store::Lease`].
+    type Lease: BlockingLease<K, V, Error = Self::Error>;
+
+    /// See [`Store::lease`].
+    fn lease(&self) -> Option<&Self::Lease> {
+        None
+    }
 
     /// See [`Store::get`].
     ///
@@ -131,6 +172,15 @@ pub trait BlockingStore<K: ?Sized, V>: Send + Sync + 'static {
     ///
     /// If the store fails.
     fn get(&self, key: &K, now: Time) -> Result<Option<Entry<V>>, Self::Error>;
+
+    /// See [`Store::get_many`].
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    fn get_many(&self, keys: &[&K], now: Time) -> Result<Vec<Option<Entry<V>>>, Self::Error> {
+        keys.iter().map(|key| self.get(key, now)).collect()
+    }
 
     /// See [`Store::put`].
     ///
@@ -166,9 +216,22 @@ pub struct Blocking<S>(pub(crate) S);
 impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Store<K, V> for Blocking<S> {
     type Error = S::Error;
     type Displaced = S::Displaced;
+    type Lease = Self;
+
+    fn lease(&self) -> Option<&Self> {
+        self.0.lease().map(|_| self)
+    }
 
     fn get(&self, key: &K, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, S::Error>> + Send {
         ready(self.0.get(key, now))
+    }
+
+    fn get_many(
+        &self,
+        keys: &[&K],
+        now: Time,
+    ) -> impl Future<Output = Result<Vec<Option<Entry<V>>>, S::Error>> + Send {
+        ready(self.0.get_many(keys, now))
     }
 
     fn put(&self, key: &K, entry: Entry<V>, now: Time) -> impl Future<Output = Result<S::Displaced, S::Error>> + Send {
@@ -185,5 +248,53 @@ impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Store<K, V> for Blocking<S> {
 
     fn evictions(&self) -> u64 {
         self.0.evictions()
+    }
+}
+
+/// The leases of the store, which has some if these are asked for.
+impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Lease<K, V> for Blocking<S> {
+    type Error = S::Error;
+
+    fn acquire(&self, key: &K, claim: Claim, now: Time) -> impl Future<Output = Result<Acquired<V>, S::Error>> + Send {
+        ready(self.leases::<K, V>().acquire(key, claim, now))
+    }
+
+    fn renew(&self, key: &K, token: Token, lease: Duration) -> impl Future<Output = Result<bool, S::Error>> + Send {
+        ready(self.leases::<K, V>().renew(key, token, lease))
+    }
+
+    fn publish(
+        &self,
+        key: &K,
+        token: Token,
+        epoch: Epoch,
+        entry: Entry<V>,
+        now: Time,
+    ) -> impl Future<Output = Result<Publication, S::Error>> + Send {
+        ready(self.leases::<K, V>().publish(key, token, epoch, entry, now))
+    }
+
+    fn release(&self, key: &K, token: Token) -> impl Future<Output = Result<(), S::Error>> + Send {
+        ready(self.leases::<K, V>().release(key, token))
+    }
+
+    /// Nothing: the cache for threads does it in a thread of its own.
+    fn abandon(&self, _: &K, _: Token) {}
+
+    fn is_ambiguous(&self, error: &S::Error) -> bool {
+        self.leases::<K, V>().is_ambiguous(error)
+    }
+
+    fn watch(&self, key: &K, told: Told) -> Option<Box<dyn Watch>> {
+        self.leases::<K, V>().watch(key, told)
+    }
+}
+
+impl<S> Blocking<S> {
+    fn leases<K: ?Sized, V>(&self) -> &S::Lease
+    where
+        S: BlockingStore<K, V>,
+    {
+        self.0.lease().expect("only a store with leases is asked for one")
     }
 }

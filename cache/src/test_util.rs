@@ -1,6 +1,7 @@
 //! For tests of programs that use a cache (feature `test-util`).
 
 use crate::entry::Entry;
+use crate::lease::NoLease;
 use crate::store::{BlockingStore, Store};
 use crate::time::{BoxFuture, Clock, Time, Timer};
 use parking_lot::Mutex;
@@ -207,6 +208,7 @@ where
 {
     type Error = Fault<S::Error>;
     type Displaced = S::Displaced;
+    type Lease = NoLease<Self::Error>;
 
     fn get(&self, key: &K, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, Self::Error>> + Send {
         std::future::ready(self.faults.read(|| self.store.get(key, now)))
@@ -241,6 +243,7 @@ where
 {
     type Error = Fault<S::Error>;
     type Displaced = S::Displaced;
+    type Lease = NoLease<Self::Error>;
 
     fn get(&self, key: &K, now: Time) -> Result<Option<Entry<V>>, Self::Error> {
         self.faults.read(|| self.store.get(key, now))

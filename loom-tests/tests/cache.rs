@@ -8,6 +8,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use oneflight_cache::blocking::Cache;
+use oneflight_cache::lease::NoLease;
 use oneflight_cache::{BlockingStore, Clock, Entry, Error, Memory, Policy, Pushed, Time};
 use oneflight_loom_tests::{KEY, check, join};
 use std::convert::Infallible;
@@ -33,6 +34,7 @@ impl Watched {
 impl BlockingStore<u32, u32> for Watched {
     type Error = Infallible;
     type Displaced = Pushed<u32, u32>;
+    type Lease = NoLease;
 
     fn get(&self, key: &u32, now: Time) -> Result<Option<Entry<u32>>, Infallible> {
         BlockingStore::get(self.step(), key, now)

@@ -1,6 +1,7 @@
 //! Stores of the suite's own: one in a map, which stops where it is told to.
 
 use super::gate::Gate;
+use oneflight_cache::lease::NoLease;
 use oneflight_cache::{BlockingStore, Entry, Store, Time};
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -90,6 +91,7 @@ where
 {
     type Error = Infallible;
     type Displaced = Vec<Entry<V>>;
+    type Lease = NoLease;
 
     async fn get(&self, key: &K, now: Time) -> Result<Option<Entry<V>>, Infallible> {
         let found = self.find(key.as_ref(), now);
@@ -120,6 +122,7 @@ where
 {
     type Error = Infallible;
     type Displaced = Vec<Entry<V>>;
+    type Lease = NoLease;
 
     fn get(&self, key: &K, now: Time) -> Result<Option<Entry<V>>, Infallible> {
         let found = self.find(key.as_ref(), now);
