@@ -68,6 +68,8 @@ mod memory;
 mod observe;
 mod plan;
 mod primitive;
+#[cfg(feature = "redis")]
+pub mod redis;
 mod stats;
 mod store;
 #[cfg(feature = "test-util")]

@@ -1,0 +1,23 @@
+//! The way to the server.
+
+use super::error::Error;
+use super::push::Pushes;
+use crate::time::BoxFuture;
+use redis::{Pipeline, Value};
+use std::future::Future;
+use std::sync::Arc;
+
+/// A way to the server: one connection that many share, or several that are used by turns. Both kinds of store are made on it.
+pub(crate) trait Link: Send + Sync + 'static {
+    /// Sends the commands together, and returns a reply to each. What the server says of a single one is in its place, as a
+    /// [`Value::ServerError`]. No command is sent twice. It may be dropped at any time; nobody else gets its replies.
+    ///
+    /// For threads it is ready at once.
+    fn send(&self, commands: Pipeline) -> impl Future<Output = Result<Vec<Value>, Error>> + Send;
+
+    /// Sees to it that `work` is done, beside whatever else goes on. Only for tasks.
+    fn spawn(&self, work: BoxFuture);
+
+    /// What is pushed over it.
+    fn pushes(&self) -> &Arc<Pushes>;
+}
