@@ -64,6 +64,7 @@ pub mod lease;
 mod loads;
 mod many;
 mod memory;
+mod nonce;
 #[cfg(feature = "metrics")]
 mod observe;
 mod plan;

@@ -48,12 +48,34 @@ impl Time {
         }
     }
 
+    /// The moment so much earlier, but not before [`START`](Self::START); [`NEVER`](Self::NEVER) stays. The system's clock
+    /// begins a century after that, so that a store can tell when it was that others stored what it finds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::Time;
+    /// use std::time::Duration;
+    ///
+    /// let second = Duration::from_secs(1);
+    /// assert_eq!(Time::from_start(second * 3).before(second), Time::from_start(second * 2));
+    /// assert_eq!(Time::START.before(second), Time::START);
+    /// assert_eq!(Time::NEVER.before(second), Time::NEVER);
+    /// ```
+    #[must_use]
+    pub fn before(self, duration: Duration) -> Self {
+        match self {
+            Self::NEVER => Self::NEVER,
+            Self(time) => Self(time.saturating_sub(Self::from_start(duration).0)),
+        }
+    }
+
     #[inline]
     pub(crate) fn after_millis(self, millis: u32) -> Self {
         Self(self.0.saturating_add(u64::from(millis) * 1_000_000))
     }
 
-    /// So much earlier, but not before [`START`](Self::START); [`NEVER`](Self::NEVER) stays.
+    /// See [`before`](Self::before).
     #[inline]
     pub(crate) fn before_millis(self, millis: u32) -> Self {
         match self {
@@ -76,6 +98,9 @@ pub(crate) enum AnyClock {
     Other(Arc<dyn Clock>),
 }
 
+/// In nanoseconds.
+const CENTURY: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
+
 impl AnyClock {
     pub(crate) fn system() -> Self {
         Self::System(Instant::now())
@@ -86,7 +111,8 @@ impl AnyClock {
         match self {
             Self::System(start) => {
                 let since = start.elapsed();
-                Time(since.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(since.subsec_nanos())))
+                let nanos = since.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(since.subsec_nanos()));
+                Time(nanos.wrapping_add(CENTURY))
             }
             Self::Other(clock) => clock.now(),
         }
