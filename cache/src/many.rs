@@ -174,7 +174,7 @@ impl<V, S> Inner<V, S> {
                         self.counters.add(Count::Invalidated);
                     }
                     load.succeed();
-                    flown[index] = Some(Ok(Landed { value, age: ended.since(begun), was_there: false }));
+                    flown[index] = Some(Ok(Landed { value, age: ended.since(begun), source: Source::Loaded }));
                 }
             }
             failed => {

@@ -1,7 +1,7 @@
 //! The flight of a key in a store that several processes share: what its fill says, done.
 
 use super::{Begun, Flown, Inner, Landed, Why};
-use crate::entry::Entry;
+use crate::entry::{Entry, Source};
 use crate::error::Error;
 use crate::fill::{self, Action, Event, Fallback, Fill, OnStale, Outcome, Published, Renewal, Token, Version};
 use crate::lease::{Acquired, Claim, Lease, Publication, Told, Watch};
@@ -399,7 +399,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                     self.load.succeed();
                 }
                 let age = self.now.since(self.begun);
-                self.loaded.take().map(|value| Ok(Landed { value, age, was_there: false }))
+                self.loaded.take().map(|value| Ok(Landed { value, age, source: Source::Loaded }))
             }
             Outcome::LoadFailed => {
                 let error = self.error.take();
@@ -435,7 +435,8 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     }
 
     fn take_found(&mut self) -> Flown<V, E> {
-        self.found.take().map(|entry| Ok(Landed::found(entry, self.now)))
+        let source = if self.has_waited { Source::Joined } else { Source::Hit };
+        self.found.take().map(|entry| Ok(Landed { source, ..Landed::found(entry, self.now) }))
     }
 }
 
