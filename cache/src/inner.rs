@@ -224,7 +224,7 @@ impl<V, S> Inner<V, S> {
     where
         S: Store<Q, V>,
     {
-        self.ask::<Q, _>(self.store.get(key, now)).await
+        self.ask::<Q, _, _>(|| self.store.get(key, now)).await
     }
 
     pub(crate) fn begin<Q: Hash + ?Sized>(&self, key: &Q) -> Begun {
