@@ -10,6 +10,7 @@
 //! With `EXPLORE_FURTHER` in the environment more may go wrong in one run, as `ci/explore.sh` does it.
 
 mod machine;
+mod others;
 mod rules;
 mod search;
 mod store;
@@ -93,7 +94,7 @@ fn exploration_three_fills() {
 
 #[test]
 fn exploration_refreshes() {
-    let budget = Budget { expiries: 1 + further(), losses: 1, ..NOTHING };
+    let budget = Budget { expiries: 2, losses: further(), ..NOTHING };
     assert_sound("refresh", &Rules { reads: 1, refreshes: 2, writes: 2, is_cached: true, budget, ..RULES });
     let config = Config {
         on_stale: OnStale::Replace,

@@ -1,8 +1,8 @@
 //! The store, the database, and everybody who uses them: one state of the exploration, and its next steps.
 
 use super::super::{Action, Epoch, Event, Fill, Outcome, Renewal};
-use super::machine::{ENDED, FIRST_FILL, Machine, READ_TO_COME, REFRESH_TO_COME};
-use super::rules::{Budget, Fault, Rules, Scheme};
+use super::machine::{ENDED, Machine, READ_TO_COME, REFRESH_TO_COME};
+use super::rules::{Budget, Fault, Rules};
 use core::time::Duration;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,12 +22,12 @@ pub(super) struct Caller {
 
 impl Caller {
     /// What is left of it in the store's view.
-    fn ended(self) -> Self {
+    pub(super) fn ended(self) -> Self {
         Self { holds: self.holds, sent: self.sent, ..Self::default() }
     }
 }
 
-fn small(epoch: Epoch) -> u8 {
+pub(super) fn small(epoch: Epoch) -> u8 {
     u8::try_from(epoch).expect("few epochs")
 }
 
@@ -113,7 +113,7 @@ impl World {
         (rules.budget.errors, rules.budget.kills) == (0, 0) && self.callers.iter().any(is_left)
     }
 
-    fn is_being_written(&self) -> bool {
+    pub(super) fn is_being_written(&self) -> bool {
         self.writers.iter().any(|writer| *writer > 1)
     }
 
@@ -130,65 +130,6 @@ impl World {
             after.extend(self.with(Budget { losses, ..self.left }).losses(rules.scheme, machine));
         }
         Ok(())
-    }
-
-    fn writer_steps(&self, index: usize, rules: &Rules, machine: &mut Machine, after: &mut Vec<Self>) {
-        let mut next = *self;
-        match self.writers[index] {
-            0 if rules.puts && self.is_being_written() => {}
-            0 => {
-                next.database += 1;
-                next.writers[index] = next.database;
-                after.push(next);
-            }
-            1 => {}
-            written => {
-                next.writers[index] = 1;
-                next.invalidated = next.invalidated.max(written);
-                for value in [0, written].into_iter().take(1 + usize::from(rules.puts)) {
-                    let mut next = next;
-                    next.write(value, rules.scheme, machine);
-                    after.push(next);
-                }
-            }
-        }
-    }
-
-    /// What may become of the caller, of its lease, and of what it has sent, without its doing.
-    fn lease_steps(&self, index: usize, rules: &Rules, machine: &mut Machine, after: &mut Vec<Self>) {
-        let caller = &self.callers[index];
-        let loads = |fill: &Fill| matches!(fill.action(), Action::Load { .. });
-        let is_long = rules.long_loads && machine.fill(caller.fill).is_some_and(loads);
-        if caller.holds && rules.scheme != Scheme::NoExpiry {
-            let is_free = caller.fill == ENDED || is_long;
-            if is_free || self.left.expiries > 0 {
-                let mut next = *self;
-                next.callers[index].holds = false;
-                next.left.expiries -= u8::from(!is_free);
-                after.push(next);
-            }
-        }
-        if self.left.kills > 0 && caller.fill >= FIRST_FILL {
-            let mut next = *self;
-            next.left.kills -= 1;
-            // The whole process, or the leader alone: then another of its callers goes on with the same token.
-            for fill in [ENDED, READ_TO_COME] {
-                next.callers[index] = Caller { fill, ..caller.ended() };
-                after.push(next);
-                if let Some(Action::Publish { epoch }) = machine.fill(caller.fill).map(Fill::action) {
-                    next.callers[index].sent = (small(epoch), caller.loaded);
-                    after.push(next);
-                }
-            }
-        }
-        if caller.sent.1 != 0 {
-            let mut next = *self;
-            next.callers[index].sent = (0, 0);
-            // It arrives, or never does.
-            after.push(next);
-            next.publish(index, rules.scheme, caller.sent.0, caller.sent.1, machine);
-            after.push(next);
-        }
     }
 
     fn caller_steps(
