@@ -51,3 +51,6 @@ pub(crate) trait Link: Send + Sync + 'static {
         false
     }
 }
+
+#[cfg(test)]
+mod tests;
