@@ -1,5 +1,29 @@
 //! The way to the server.
 
+#[cfg(all(feature = "redis-cluster", not(any(feature = "redis-smol", feature = "redis-tokio"))))]
+compile_error!(
+    "the feature `redis-cluster` of oneflight-cache needs `redis-smol` (any executor) or `redis-tokio` as well"
+);
+
+mod blocking;
+#[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
+mod cluster;
+mod limits;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+mod runtime;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+mod single;
+mod subscriber;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+mod task;
+
+pub(crate) use blocking::BlockingLink;
+#[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
+pub(crate) use cluster::ClusterLink;
+pub(crate) use limits::Limits;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+pub(crate) use single::TaskLink;
+
 use super::error::Error;
 use super::push::Pushes;
 use crate::time::BoxFuture;
@@ -20,4 +44,13 @@ pub(crate) trait Link: Send + Sync + 'static {
 
     /// What is pushed over it.
     fn pushes(&self) -> &Arc<Pushes>;
+
+    /// Whether keys are spread over several servers: then all keys of one call of [`send`](Self::send) are in one slot, and
+    /// what is to be pushed is published with `SPUBLISH`.
+    fn is_cluster(&self) -> bool {
+        false
+    }
 }
+
+#[cfg(test)]
+mod tests;
