@@ -2,6 +2,7 @@
 
 mod redis_support;
 
+use redis_support::LIMIT;
 use redis_support::process::{self, Process};
 use redis_support::proxy::{Fault, Mode, Proxy};
 use redis_support::resp::{self, Frames};
@@ -76,17 +77,24 @@ impl Client {
     fn of(proxy: &Proxy) -> Self {
         let address = proxy.url();
         let stream = TcpStream::connect(address.trim_start_matches("redis://")).expect("a proxy accepts");
-        stream.set_read_timeout(Some(Duration::from_millis(200))).expect("not zero");
         Self { frames: Frames::new(stream.try_clone().expect("there are file descriptors left")), stream }
     }
 
-    /// The answer; `None` if there is none for a while; an error if the connection is closed.
+    /// The answer; an error if the connection is closed.
     fn ask(&mut self, words: &[&str]) -> Result<Option<String>, ()> {
         self.stream.write_all(&resp::request(words)).map_err(drop)?;
-        self.answer()
+        self.answer(LIMIT)
     }
 
-    fn answer(&mut self) -> Result<Option<String>, ()> {
+    /// As [`ask`](Self::ask), and none is expected.
+    fn ask_in_vain(&mut self, words: &[&str]) -> Result<Option<String>, ()> {
+        self.stream.write_all(&resp::request(words)).map_err(drop)?;
+        self.answer(Duration::from_millis(100))
+    }
+
+    /// The next one; `None` if there is none for so long.
+    fn answer(&mut self, limit: Duration) -> Result<Option<String>, ()> {
+        self.stream.set_read_timeout(Some(limit)).expect("not zero");
         match self.frames.next() {
             Ok(Some(frame)) => Ok(Some(resp::words(&frame).join(" "))),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Ok(None),
@@ -111,11 +119,11 @@ fn a_network_passes_delays_hangs_and_refuses() {
     assert!(before.elapsed() >= Duration::from_millis(50));
 
     proxy.set(Mode::Hang);
-    assert_eq!(client.ask(&["SET", "k", "w"]), Ok(None));
+    assert_eq!(client.ask_in_vain(&["SET", "k", "w"]), Ok(None));
     assert_eq!(server.cli(&["GET", "k"]), "v");
     proxy.set(Mode::Pass);
     proxy.wait_for("the answer to what hung", |counts| counts.replies == 3);
-    assert_eq!(client.answer(), some("OK"));
+    assert_eq!(client.answer(LIMIT), some("OK"));
 
     proxy.set(Mode::Refuse);
     assert_eq!(client.ask(&["PING"]), Err(()));
@@ -141,11 +149,11 @@ fn a_network_swallows_replies_and_the_connection_stays_mute() {
     let (mut client, mut other) = (Client::of(&proxy), Client::of(&proxy));
     assert_eq!(other.ask(&["PING"]), some("PONG"));
     proxy.set(Mode::Swallow);
-    assert_eq!(client.ask(&["SET", "k", "v"]), Ok(None));
+    assert_eq!(client.ask_in_vain(&["SET", "k", "v"]), Ok(None));
     proxy.wait_for("the swallowed reply", |counts| counts.replies == 2);
     assert_eq!(server.cli(&["GET", "k"]), "v");
     proxy.set(Mode::Pass);
-    assert_eq!(client.ask(&["GET", "k"]), Ok(None), "the answer would be taken for that to the first request");
+    assert_eq!(client.ask_in_vain(&["GET", "k"]), Ok(None), "the answer would be taken for that to the first request");
     assert_eq!(other.ask(&["GET", "k"]), some("v"));
 }
 
@@ -163,8 +171,8 @@ fn a_fault_befalls_one_request() {
     assert_eq!(client.ask(&["SET", "before", "v"]), Err(()));
     assert_eq!(Client::of(&proxy).ask(&["SET", "after", "v"]), Err(()));
     let mut client = Client::of(&proxy);
-    assert_eq!(client.ask(&["SET", "mute", "v"]), Ok(None));
-    assert_eq!(client.ask(&["PING"]), Ok(None));
+    assert_eq!(client.ask_in_vain(&["SET", "mute", "v"]), Ok(None));
+    assert_eq!(client.ask_in_vain(&["PING"]), Ok(None));
     assert_eq!(Client::of(&proxy).ask(&["SET", "mute", "w"]), some("OK"));
     assert_eq!(server.keys(), ["after", "k", "mute"]);
 }
