@@ -158,6 +158,21 @@ fn a_network_swallows_replies_and_the_connection_stays_mute() {
 }
 
 #[test]
+fn a_network_loses_pushes_and_nothing_else() {
+    let server = Server::start();
+    let proxy = server.proxy();
+    let mut subscriber = Client::of(&proxy);
+    assert_eq!(subscriber.ask(&["SUBSCRIBE", "c"]), some("subscribe c 1"));
+    proxy.set(Mode::LosePushes);
+    assert_eq!(server.cli(&["PUBLISH", "c", "lost"]), "1");
+    proxy.wait_for("the push", |counts| counts.replies == 2);
+    assert_eq!(subscriber.ask(&["PING"]), some("pong "));
+    proxy.set(Mode::Pass);
+    assert_eq!(server.cli(&["PUBLISH", "c", "heard"]), "1");
+    assert_eq!(subscriber.answer(LIMIT), some("message c heard"));
+}
+
+#[test]
 fn a_fault_befalls_one_request() {
     let server = Server::start();
     let proxy = server.proxy();

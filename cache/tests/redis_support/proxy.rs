@@ -19,6 +19,8 @@ pub(crate) enum Mode {
     Delay(Duration),
     /// Requests pass, replies do not: each connection on which one was swallowed stays mute.
     Swallow,
+    /// All passes but what is pushed to subscribers, which is lost.
+    LosePushes,
     /// Nothing passes. It passes later, in another mode.
     Hang,
     /// All connections are closed, and new ones at once after they were made.
@@ -234,7 +236,8 @@ impl Net {
         let mut replies = Frames::new(&pair.server);
         while let Some(reply) = replies.next()? {
             // A push is nobody's reply.
-            let fault = if reply[0] == b'>' { None } else { pair.due().pop_front().flatten() };
+            let is_push = is_push(&reply);
+            let fault = if is_push { None } else { pair.due().pop_front().flatten() };
             let mut state = self.passing(pair);
             state.counts.replies += 1;
             let mode = state.mode;
@@ -249,7 +252,8 @@ impl Net {
             if let Mode::Delay(delay) = mode {
                 thread::sleep(delay);
             }
-            if !pair.is_mute.load(Ordering::Relaxed) {
+            let is_lost = is_push && mode == Mode::LosePushes;
+            if !is_lost && !pair.is_mute.load(Ordering::Relaxed) {
                 (&pair.client).write_all(&reply)?;
             }
         }
@@ -261,6 +265,12 @@ impl Net {
         let hangs = |state: &mut State| state.mode == Mode::Hang && !pair.is_cut.load(Ordering::Relaxed);
         self.changed.wait_while(self.lock(), hangs).unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether it is a message to a subscriber, in either version of the protocol.
+fn is_push(reply: &[u8]) -> bool {
+    matches!(reply[0], b'>' | b'*')
+        && matches!(resp::words(reply).first().map(String::as_str), Some("message" | "smessage"))
 }
 
 impl Pair {

@@ -1,6 +1,18 @@
 //! Just enough of the protocol to ask a server something, and to see the single requests and replies that pass by.
 
-use std::io::{self, Read};
+use super::LIMIT;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+
+/// Asks the server on that port of the loopback interface something, on a connection of its own, and returns the words of the
+/// answer, one a line.
+pub(crate) fn ask(port: u16, question: &[&str]) -> io::Result<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.write_all(&request(question))?;
+    let frame = Frames::new(stream).next()?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    Ok(words(&frame).join("\n"))
+}
 
 /// A request.
 pub(crate) fn request(words: &[&str]) -> Vec<u8> {

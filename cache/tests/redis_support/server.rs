@@ -1,14 +1,13 @@
 //! A server of a test's own.
 
 use super::proxy::Proxy;
-use super::resp::{self, Frames};
+use super::resp;
 use super::signal::{self, Signal};
-use super::{LIMIT, free_port, until};
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
+use super::{free_port, until};
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::{env, fs, io};
+use std::{env, fs};
 
 /// Starts the server that is given as arguments, says its process id, and kills it when nobody holds the standard input any
 /// more: when the test drops it, and also when the test itself is killed.
@@ -97,7 +96,7 @@ impl Server {
         let pid = line.trim().parse().unwrap_or_else(|_| panic!("not a process id: {line:?}"));
         self.running = Some(Running { guard, pid });
         until("the server answers or has ended", || {
-            if self.try_cli(&["PING"]).is_ok_and(|answer| answer == "PONG") {
+            if resp::ask(self.port, &["PING"]).is_ok_and(|answer| answer == "PONG") {
                 return Some(true);
             }
             (signal::state(pid) == 'Z').then(|| {
@@ -156,15 +155,7 @@ impl Server {
 
     /// Asks it something, and returns the words of the answer, one a line.
     pub(crate) fn cli(&self, words: &[&str]) -> String {
-        self.try_cli(words).unwrap_or_else(|error| panic!("no answer to {words:?}: {error}"))
-    }
-
-    fn try_cli(&self, words: &[&str]) -> io::Result<String> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        stream.write_all(&resp::request(words))?;
-        let frame = Frames::new(stream).next()?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        Ok(resp::words(&frame).join("\n"))
+        resp::ask(self.port, words).unwrap_or_else(|error| panic!("no answer to {words:?}: {error}"))
     }
 
     /// Forgets all values, leases and epochs.
