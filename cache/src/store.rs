@@ -226,11 +226,7 @@ impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Store<K, V> for Blocking<S> {
         ready(self.0.get(key, now))
     }
 
-    fn get_many(
-        &self,
-        keys: &[&K],
-        now: Time,
-    ) -> impl Future<Output = Result<Vec<Option<Entry<V>>>, S::Error>> + Send {
+    fn get_many(&self, keys: &[&K], now: Time) -> impl Future<Output = Result<Vec<Option<Entry<V>>>, S::Error>> + Send {
         ready(self.0.get_many(keys, now))
     }
 
