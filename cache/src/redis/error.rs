@@ -1,9 +1,19 @@
 //! Why a request to the server has failed.
 
+use redis::{ErrorKind, RedisError, ServerError};
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a request to the server has failed.
+/// Why a request to the server has failed. No variant shows a key, a value or a password.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::redis::Error;
+///
+/// let error = Error::WrongType;
+/// assert_eq!(error.to_string(), "there is something else than a string under the key's name");
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,6 +31,49 @@ impl Error {
     /// Whether the server may have done what it was asked to do all the same.
     pub(crate) fn is_ambiguous(&self) -> bool {
         matches!(self, Self::Away(_))
+    }
+
+    /// Something that is not as the protocol has it: it may have been carried out.
+    pub(crate) fn odd(reply: &'static str) -> Self {
+        Self::Away(Arc::new(Odd(reply)))
+    }
+}
+
+/// What the server said that it should not have said.
+#[derive(Debug)]
+struct Odd(&'static str);
+
+impl fmt::Display for Odd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Odd {}
+
+/// What a script says before Redis 7 of an operation on a value of another type begins with `ERR`.
+const WRONG_TYPE: &str = "WRONGTYPE Operation against a key";
+
+impl From<RedisError> for Error {
+    /// What the client could not make sense of is [`Away`](Self::Away): it may have been carried out.
+    fn from(error: RedisError) -> Self {
+        if error.code() == Some("WRONGTYPE") || error.detail().is_some_and(|detail| detail.contains(WRONG_TYPE)) {
+            return Self::WrongType;
+        }
+        match error.kind() {
+            ErrorKind::Server(_)
+            | ErrorKind::Extension
+            | ErrorKind::AuthenticationFailed
+            | ErrorKind::InvalidClientConfig
+            | ErrorKind::RESP3NotSupported => Self::Refused(Arc::new(error)),
+            _ => Self::Away(Arc::new(error)),
+        }
+    }
+}
+
+impl From<ServerError> for Error {
+    fn from(error: ServerError) -> Self {
+        RedisError::from(error).into()
     }
 }
 

@@ -1,5 +1,17 @@
 //! The way to the server.
 
+#[cfg(all(feature = "redis-cluster", not(any(feature = "redis-smol", feature = "redis-tokio"))))]
+compile_error!(
+    "the feature `redis-cluster` of oneflight-cache needs `redis-smol` (any executor) or `redis-tokio` as well"
+);
+
+mod blocking;
+mod limits;
+mod subscriber;
+
+pub(crate) use blocking::BlockingLink;
+pub(crate) use limits::Limits;
+
 use super::error::Error;
 use super::push::Pushes;
 use crate::time::BoxFuture;
@@ -20,4 +32,10 @@ pub(crate) trait Link: Send + Sync + 'static {
 
     /// What is pushed over it.
     fn pushes(&self) -> &Arc<Pushes>;
+
+    /// Whether keys are spread over several servers: then all keys of one call of [`send`](Self::send) are in one slot, and
+    /// what is to be pushed is published with `SPUBLISH`.
+    fn is_cluster(&self) -> bool {
+        false
+    }
 }
