@@ -2,7 +2,7 @@
 //!
 //! | command | events |
 //! |---|---|
-//! | | `ready`, when the store is connected |
+//! | | `ready`, when there is a cache |
 //! | `read ID KEY CALLERS LOAD VALUE` | for each caller `got ID VALUE SOURCE` or `failed ID ERROR`; for each load `load KEY VALUE` when it begins, `loaded KEY VALUE` when it ends |
 //! | `open VALUE` | |
 //! | `get ID KEY` | `got ID VALUE SOURCE`, `nothing ID` or `failed ID ERROR` |

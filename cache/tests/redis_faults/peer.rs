@@ -25,7 +25,7 @@ impl Deref for Peer {
 }
 
 impl Peer {
-    /// One whose store is connected.
+    /// One that has made its cache.
     pub(crate) fn start(settings: &Settings) -> Self {
         let [peer] = Self::several(settings);
         peer

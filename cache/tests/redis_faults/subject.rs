@@ -23,7 +23,7 @@ pub(crate) trait Subject: Send + Sync {
     fn waiters(&self, key: &str) -> usize;
 }
 
-/// A cache of that kind with those settings, on a store that is connected.
+/// A cache of that kind with those settings, and a store.
 pub(crate) fn subject(settings: &Settings) -> Arc<dyn Subject> {
     match settings.kind {
         Kind::Threads => Arc::new(Threads(threads_cache(settings))),
@@ -34,14 +34,15 @@ pub(crate) fn subject(settings: &Settings) -> Arc<dyn Subject> {
 /// The cache for threads.
 pub(crate) fn threads_cache(settings: &Settings) -> ThreadsCache {
     let store = redis::blocking::RedisStore::builder().prefix("tests").response_timeout(settings.response);
-    builder(settings).store(store.connect(&settings.url).expect("the server is there")).build_blocking()
+    builder(settings).store(store.connect_blocking(&settings.url).expect("it is a URL")).build_blocking()
 }
 
 /// The cache for tasks.
 pub(crate) fn tasks_cache(settings: &Settings) -> TasksCache {
-    let (kind, url) = (settings.kind, settings.url.clone());
+    let kind = settings.kind;
     let store = RedisStore::builder().prefix("tests").response_timeout(settings.response);
-    let store = kind.drive(async move { store.connect(&url).await }).expect("the server is there");
+    // Within the executor, if there is one.
+    let store = kind.drive(async { store.connect(&settings.url) }).expect("it is a URL");
     builder(settings).store(store).spawner(move |task| kind.spawn(task)).build()
 }
 
