@@ -1,0 +1,111 @@
+//! Which generation of the store's keys holds.
+
+use parking_lot::Mutex;
+use std::time::{Duration, Instant};
+
+/// What this process knows of the number that is a part of the name of each key. Clearing the store sets another one.
+#[derive(Debug)]
+pub(crate) struct Generation {
+    /// How long the number is taken to hold without another look; `None` if it never changes.
+    life: Option<Duration>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    number: Option<u64>,
+    /// When it has to be looked at again.
+    until: Option<Instant>,
+    /// How often this process has said that what is known may not hold.
+    changes: u64,
+}
+
+/// What was known when a request began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    /// The number that held when somebody looked last.
+    pub(crate) number: Option<u64>,
+    /// Whether it is time to look again.
+    pub(crate) over: bool,
+    began: Instant,
+    changes: u64,
+}
+
+impl Generation {
+    pub(crate) fn new(life: Duration) -> Self {
+        Self { life: Some(life), known: Mutex::new(Known { number: None, until: None, changes: 0 }) }
+    }
+
+    /// One that never changes.
+    pub(crate) fn fixed() -> Self {
+        Self { life: None, known: Mutex::new(Known { number: Some(0), until: None, changes: 0 }) }
+    }
+
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.life.is_none()
+    }
+
+    /// To be called before the request is sent that looks.
+    pub(crate) fn look(&self) -> Look {
+        let began = Instant::now();
+        let known = self.known.lock();
+        let over = !self.is_fixed() && known.until.is_none_or(|until| until <= began);
+        Look { number: known.number, over, began, changes: known.changes }
+    }
+
+    /// The request has found `number`. That is remembered unless the generation may have changed since the look began.
+    pub(crate) fn found(&self, look: Look, number: u64) {
+        let Some(life) = self.life else { return };
+        let mut known = self.known.lock();
+        if known.changes == look.changes {
+            known.number = Some(number);
+            // A life that never ends is one that is always over: rather a look too many.
+            known.until = look.began.checked_add(life);
+        }
+    }
+
+    /// What is known may not hold any more.
+    pub(crate) fn forget(&self) {
+        let mut known = self.known.lock();
+        known.changes += 1;
+        known.until = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    #[test]
+    fn what_was_found_holds_for_its_life() {
+        let generation = Generation::new(HOUR);
+        let look = generation.look();
+        assert!(look.over && look.number.is_none());
+        generation.found(look, 7);
+        assert!(!generation.look().over && generation.look().number == Some(7));
+
+        let restless = Generation::new(Duration::ZERO);
+        restless.found(restless.look(), 7);
+        assert!(restless.look().over && restless.look().number == Some(7));
+    }
+
+    #[test]
+    fn what_was_looked_at_before_a_change_is_not_remembered() {
+        let generation = Generation::new(HOUR);
+        let before = generation.look();
+        generation.forget();
+        generation.found(generation.look(), 2);
+        generation.found(before, 1);
+        assert_eq!(generation.look().number, Some(2));
+        generation.forget();
+        assert!(generation.look().over);
+    }
+
+    #[test]
+    fn a_fixed_one_is_never_looked_at() {
+        let generation = Generation::fixed();
+        assert!(!generation.look().over && generation.look().number == Some(0));
+    }
+}
