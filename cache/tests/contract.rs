@@ -33,6 +33,8 @@ mod only_threads;
 mod panics;
 #[path = "contract/stale.rs"]
 mod stale;
+#[path = "contract/tiers.rs"]
+mod tiers;
 #[path = "contract/ttl.rs"]
 mod ttl;
 #[path = "contract/writes.rs"]
@@ -190,6 +192,14 @@ cases! {
     lease_failures::no_more_loads_past_the_store_at_once_than_allowed;
     lease_failures::a_refresh_without_a_server_leaves_the_old_value_and_backs_off;
     lease_failures::what_is_no_value_is_left_alone;
+
+    tiers::what_was_read_is_read_near_for_a_short_life;
+    tiers::what_was_loaded_is_near_at_once_and_in_other_processes_when_they_have_waited;
+    tiers::what_another_process_writes_is_not_served_any_more;
+    tiers::a_lost_push_costs_the_near_life_and_no_more;
+    tiers::what_a_process_writes_itself_it_never_serves_old;
+    tiers::a_near_value_ends_with_its_own_life_and_is_refreshed_early;
+    tiers::a_take_over_works_through_both_tiers;
 
     panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;
     panics::a_panic_leaves_the_key_free;
