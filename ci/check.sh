@@ -22,7 +22,7 @@ clippy_of_library() {
 
 clippy_of_cache() {
     clippy -p oneflight-cache --all-targets
-    clippy -p oneflight-cache --all-targets --features metrics,test-util,tracing
+    clippy -p oneflight-cache --all-targets --features "$cache_features"
 }
 
 # The code that only loom sees, which the ordinary build skips.
@@ -90,5 +90,5 @@ step "clippy, library by feature" clippy_of_library
 step "clippy, cache by feature" clippy_of_cache
 step "clippy, models" clippy_of_models
 step "docs" docs -p oneflight -p oneflight-cache
-step "docs, features" docs -p oneflight -p oneflight-cache --features oneflight/deadlock-detection,oneflight-cache/metrics,oneflight-cache/test-util,oneflight-cache/tracing
+step "docs, features" docs -p oneflight -p oneflight-cache --features oneflight/deadlock-detection,oneflight-cache/"${cache_features//,/,oneflight-cache/}"
 step "package" package

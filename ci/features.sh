@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Do the packages build, without a warning, with every combination of their features that has a lock? And are a build
-# without one, and `--cfg loom` without the feature `loom`, refused with a message that says so?
+# Do the packages build, without a warning: the library with every combination of its features that has a lock, the cache with
+# each feature alone, with those together that may meet, and with all? And are a build without a lock, `--cfg loom` without the
+# feature `loom`, and a cluster without a runtime refused with a message that says so?
 #
 #     bash ci/features.sh
 
@@ -59,6 +60,24 @@ refuses_bare_loom() {
     fi
 }
 
+# The message is the client's own.
+refuses_no_runtime() {
+    local output
+    if output=$(cargo check -p oneflight-cache --lib --features "$1" 2>&1); then
+        die "it builds without a runtime"
+    fi
+    if ! grep -q 'error: .*tokio-comp.*smol-comp' <<<"$output"; then
+        printf '%s\n' "$output"
+        die "it fails, but not with the message that names the runtimes"
+    fi
+}
+
+# Those that the tests, clippy and the docs are run with, and `loom`.
+lists_all() {
+    diff <(printf '%s\n' "${features[@]}" | sort) <(tr , '\n' <<<"$cache_features,loom" | sort) ||
+        die "cache_features in ci/lib.sh differs from cache/Cargo.toml"
+}
+
 for ((bits = 0; bits < 1 << ${#features[@]}; bits++)); do
     chosen=$(combination "$bits")
     if has_lock "$chosen"; then
@@ -71,7 +90,12 @@ step "a bare --cfg loom is refused" refuses_bare_loom
 
 mapfile -t features < <(features_of cache/Cargo.toml)
 ((${#features[@]} > 0)) || die "found no features in cache/Cargo.toml"
-for ((bits = 0; bits < 1 << ${#features[@]}; bits++)); do
-    chosen=$(combination "$bits")
-    step "features of the cache: ${chosen:-none}" builds oneflight-cache "$chosen"
+for chosen in "" "${features[@]}" redis-smol,redis-tokio redis-cluster,redis-smol redis-cluster,redis-tokio redis,serde \
+    metrics,tracing "$cache_features"; do
+    if [[ $chosen == redis-cluster ]]; then
+        step "features of the cache: $chosen, refused" refuses_no_runtime "$chosen"
+    else
+        step "features of the cache: ${chosen:-none}" builds oneflight-cache "$chosen"
+    fi
 done
+step "all features of the cache are in the list of the tests" lists_all

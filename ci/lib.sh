@@ -9,6 +9,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck disable=SC2034 # for the scripts that source this
 target=${CARGO_TARGET_DIR:-$PWD/target}
 
+# All features of the cache but `loom`, which belongs to a build of its own.
+# shellcheck disable=SC2034
+cache_features=metrics,redis,redis-cluster,redis-smol,redis-tokio,serde,test-util,tracing
+
 say() { printf '%s\n' "$*" >&2; }
 
 die() {
@@ -82,6 +86,16 @@ need_apt() {
     say "installing $2, for '$1'"
     "${as_root[@]}" apt-get update -qq >&2
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >&2
+}
+
+# A server for the tests, which start their own of it: that of the package, if it comes with one that runs, is left alone. The
+# environment variable REDIS_SERVER names another program, Valkey's say.
+need_redis() {
+    if [[ -n ${REDIS_SERVER:-} ]]; then
+        command -v "$REDIS_SERVER" >/dev/null || die "no '$REDIS_SERVER', which REDIS_SERVER names."
+    else
+        need_apt redis-server redis-server
+    fi
 }
 
 # need_cargo_tool COMMAND CRATE: builds and installs the crate unless `cargo COMMAND` is there.

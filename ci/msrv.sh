@@ -19,4 +19,4 @@ build() {
 step "the library, default features" build Cargo.toml
 step "the library, deadlock-detection" build Cargo.toml --features deadlock-detection
 step "the library, critical-section" build Cargo.toml --no-default-features --features critical-section
-step "the cache, all features" build cache/Cargo.toml --features metrics,test-util,tracing
+step "the cache, all features" build cache/Cargo.toml --features "$cache_features"

@@ -1,23 +1,59 @@
 #!/usr/bin/env bash
-# Does the contract suite pass every time, also when the machine is busy?
+# Do the suites pass every time, also when the machine is busy?
 #
 #     bash ci/soak.sh [ROUNDS] [FILTER]
+#     bash ci/soak.sh redis [ROUNDS] [FILTER]
 #
-# Runs it ROUNDS times (default 200), for threads and for tasks on all executors, twice as many busy loops as cores beside it,
-# with 1 to 16 test threads by turns. 200 rounds take hours; the filter `tasks::smol_many`, say, picks a part.
+# Runs the contract suite of the library ROUNDS times (default 200), for threads and for tasks on all executors, twice as many
+# busy loops as cores beside it, with 1 to 16 test threads by turns. 200 rounds take hours; the filter `tasks::smol_many`, say,
+# picks a part.
+#
+# With `redis`, all suites of the cache that start servers and processes, ROUNDS times (default 20), with 1 to 4 test threads by
+# turns, and one busy loop beside them: what they measure is bounded generously, but not without bounds.
 
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-rounds=${1:-200}
-[[ $rounds =~ ^[1-9][0-9]*$ ]] || die "usage: bash ci/soak.sh [ROUNDS] [FILTER]"
-shift $(($# > 0 ? 1 : 0))
+subject=library rounds=200 loops=$((2 * $(nproc))) most_threads=5
+if [[ ${1:-} == redis ]]; then
+    subject=redis rounds=20 loops=1 most_threads=3
+    shift
+fi
+if (($# > 0)); then
+    rounds=$1
+    shift
+fi
+[[ $rounds =~ ^[1-9][0-9]*$ ]] || die "usage: bash ci/soak.sh [redis] [ROUNDS] [FILTER]"
 
 need_cargo
 need_apt cc build-essential
+if [[ $subject == redis ]]; then
+    need_redis
+fi
 
-suite() {
-    cargo test --quiet -p oneflight --test contract --no-run --message-format json |
-        sed -n 's/.*"executable":"\([^"]*\/contract-[^"]*\)".*/\1/p'
+# The suites' names.
+names() {
+    if [[ $subject == redis ]]; then
+        local file
+        for file in cache/tests/redis_*.rs; do
+            basename "$file" .rs
+        done
+    else
+        echo contract
+    fi
+}
+
+# Builds them, and says where their executables are.
+suites() {
+    local options=(-p oneflight)
+    if [[ $subject == redis ]]; then
+        options=(-p oneflight-cache --features "$cache_features")
+    fi
+    local name
+    for name in $(names); do
+        options+=(--test "$name")
+    done
+    cargo test --quiet "${options[@]}" --no-run --message-format json |
+        sed -n '/"kind":\["test"\]/ s/.*"executable":"\([^"]*\)".*/\1/p'
 }
 
 load=()
@@ -29,20 +65,23 @@ stop_load() {
 start_load() {
     trap stop_load EXIT
     local number
-    for ((number = 0; number < 2 * $(nproc); number++)); do
+    for ((number = 0; number < loops; number++)); do
         while :; do :; done &
         load+=($!)
     done
 }
 
 soak() {
-    local round log=$target/soak.log
+    local round suite log=$target/soak.log
     for ((round = 1; round <= rounds; round++)); do
-        # A round takes a minute or two, minutes on a machine that is busy anyway; twenty mean that it hangs.
-        if ! timeout 1200 "$suite" --test-threads $((1 << round % 5)) "$@" >"$log" 2>&1; then
-            cat "$log"
-            die "round $round of $rounds failed, with $((1 << round % 5)) test threads"
-        fi
+        local threads=$((1 << round % most_threads))
+        for suite in "${executables[@]}"; do
+            # A round takes a minute or two, minutes on a machine that is busy anyway; twenty mean that it hangs.
+            if ! timeout 1200 "$suite" --test-threads "$threads" "$@" >"$log" 2>&1; then
+                cat "$log"
+                die "round $round of $rounds failed, with $threads test threads"
+            fi
+        done
         if ((round % 20 == 0)); then
             printf 'round %d of %d\n' "$round" "$rounds"
         fi
@@ -50,8 +89,7 @@ soak() {
     grep '^test result:' "$log"
 }
 
-step "build" cargo test --quiet -p oneflight --test contract --no-run
-suite=$(suite)
-[[ -x $suite ]] || die "found no executable of the contract suite"
+mapfile -t executables < <(suites)
+((${#executables[@]} == $(names | wc -l))) || die "not all suites were built"
 start_load
 step "$rounds rounds under load" soak "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Is this change good? Runs everything that decides it, and installs what is missing for that (a C compiler, which the
-# bundled SQLite of the demo needs; Rust itself must be there).
+# bundled SQLite of the demo needs; git; a Redis server, of which the tests start their own; Rust itself must be there).
 #
 #     bash ci/test.sh
 #
@@ -14,6 +14,7 @@ need_component fmt rustfmt
 need_component clippy clippy
 need_apt git git
 need_apt cc build-essential
+need_redis
 
 logs=$target/ci
 rm -rf "$logs"
@@ -33,7 +34,7 @@ run check "tidy" bash ci/check.sh
 # Without the models: there is nothing of them in an ordinary build.
 run tests "tests" cargo test --no-fail-fast --workspace --exclude oneflight-loom-tests --exclude oneflight-cache
 run tests-deadlock-detection "tests, deadlock-detection" cargo test --no-fail-fast -p oneflight --features deadlock-detection
-run tests-cache "tests, cache with all features" cargo test --no-fail-fast -p oneflight-cache --features metrics,test-util,tracing
+run tests-cache "tests, cache with all features" cargo test --no-fail-fast -p oneflight-cache --features "$cache_features"
 run features "features" bash ci/features.sh
 run no_std "no_std" bash ci/no_std.sh
 run tests-loom "loom" bash ci/loom.sh

@@ -1,6 +1,9 @@
 //! The cache for threads.
 
 mod read;
+mod side;
+
+pub(crate) use side::ThreadSide;
 
 use crate::builder::Builder;
 use crate::call::{Call, Options};
@@ -9,6 +12,7 @@ use crate::entry::{Entry, Fetched, Source};
 use crate::error::{BoxError, Error};
 use crate::helpers::{Helpers, deadline};
 use crate::inner::{Flown, Inner, Landed, Leave, Why};
+use crate::keeper::Keeper;
 use crate::memory::Memory;
 use crate::stats::Stats;
 use crate::store::{Blocking, BlockingStore};
@@ -47,6 +51,8 @@ pub(crate) struct Shared<K, V, E, S> {
     pub(crate) inner: Inner<V, Blocking<S>>,
     pub(crate) group: SyncGroup<K, Flown<V, E>>,
     helpers: Helpers,
+    /// Renews leases.
+    keeper: Keeper,
 }
 
 /// What to do with the refresh that a read has drawn: with its leave, and the entry that it found.
@@ -90,7 +96,8 @@ where
         if let Some(age) = inner.config.load_timeout {
             group = group.max_flight_age(age);
         }
-        Self { shared: Arc::new(Shared { inner, group: group.build(), helpers: Helpers::new(helper_threads) }) }
+        let helpers = Helpers::new(helper_threads);
+        Self { shared: Arc::new(Shared { inner, group: group.build(), helpers, keeper: Keeper::default() }) }
     }
 
     /// The value of `key`, from the store, or from `loader`, which is not called if another caller loads already.
@@ -150,8 +157,10 @@ where
         S: BlockingStore<Q, V>,
     {
         let shared = &self.shared;
-        let inline =
-            |entry: &Entry<V>, leave, loader| shared.refresh_here(&key.to_owned(), entry.version(), leave, loader);
+        let inline = |entry: &Entry<V>, leave, loader| {
+            let why = Why::Refresh { seen: entry.version(), cost: entry.cost() };
+            shared.refresh_here(&key.to_owned(), why, leave, loader)
+        };
         shared.read(key, Options::default(), loader, &inline)
     }
 
@@ -176,7 +185,7 @@ where
     {
         let inner = &self.shared.inner;
         let now = inner.now();
-        let found = BlockingStore::<Q, V>::get(&inner.store.0, key, now).map_err(|error| inner.store_failed(error))?;
+        let found = block_on(inner.get::<Q>(key, now)).map_err(|failure| Error::Store(failure.error))?;
         Ok(found.and_then(|entry| match inner.config.judge(&entry, now) {
             Verdict::Calm | Verdict::Fresh => Some(inner.fetched(entry, Source::Hit, now)),
             Verdict::Stale => Some(inner.fetched(entry, Source::Stale, now)),

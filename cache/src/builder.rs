@@ -1,9 +1,12 @@
 //! The settings of a cache.
 
+mod sharing;
+
 use crate::blocking;
 use crate::cache::{Cache, Spawner};
-use crate::config::{Config, Ttl};
+use crate::config::{Config, Sharing, Ttl};
 use crate::error::BoxError;
+use crate::fill;
 use crate::inner::Inner;
 use crate::memory::Memory;
 use crate::store::{Blocking, BlockingStore, Store};
@@ -35,6 +38,11 @@ use std::time::Duration;
 /// | [`clock`](Self::clock) | the system's monotonic one |
 /// | [`timer`](Self::timer) (tasks) | `futures-timer`, which works on any executor |
 /// | [`rng`](Self::rng) | `fastrand` |
+/// | [`lease`](Self::lease), [`max_hold`](Self::max_hold) (stores that processes share) | 5 s, renewed for 60 s |
+/// | [`lease_wait`](Self::lease_wait), [`on_wait_timeout`](Self::on_wait_timeout) | 5 s, then it loads past the store |
+/// | [`on_store_error`](Self::on_store_error) | it loads past the store |
+/// | [`max_uncached_loads`](Self::max_uncached_loads) | 64 at once |
+/// | [`breaker`](Self::breaker) | after 3 requests without an answer none for 1 s |
 #[cfg_attr(feature = "metrics", doc = "| [`name`](Self::name) | empty |")]
 ///
 /// # Examples
@@ -78,6 +86,12 @@ impl<K: Hash + Eq, V: Clone, E> Builder<K, V, E> {
             max_loads: usize::MAX,
             max_waiters: None,
             max_refreshes: 64,
+            sharing: Sharing {
+                fill: fill::Config::default(),
+                max_uncached_loads: 64,
+                breaker_failures: 3,
+                breaker_open: Duration::from_secs(1),
+            },
             clock: AnyClock::system(),
             timer: Arc::new(futures_timer::Delay::new),
             random: None,
@@ -448,8 +462,10 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         E: Send + Sync + 'static,
         S: Store<K, V>,
     {
+        let is_shared = self.store.lease().is_some();
         let inner = Inner::new(
             self.store,
+            is_shared,
             self.config,
             #[cfg(feature = "metrics")]
             &self.name,
@@ -474,8 +490,10 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         E: Send + Sync + 'static,
         S: BlockingStore<K, V>,
     {
+        let is_shared = self.store.lease().is_some();
         let inner = Inner::new(
             Blocking(self.store),
+            is_shared,
             self.config,
             #[cfg(feature = "metrics")]
             &self.name,

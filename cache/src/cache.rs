@@ -1,6 +1,9 @@
 //! The cache for tasks.
 
 mod read;
+mod side;
+
+pub(crate) use side::TaskSide;
 
 use crate::builder::Builder;
 use crate::call::Options;
@@ -138,9 +141,9 @@ where
     {
         let shared = &self.shared;
         let now = shared.inner.now();
-        let found = match Store::<Q, V>::get(&shared.inner.store, key, now).await {
+        let found = match shared.inner.get::<Q>(key, now).await {
             Ok(Some(entry)) if entry.is_calm(now) => return Ok(shared.inner.fetched(entry, Source::Hit, now)),
-            found => shared.inner.found(found),
+            found => found.unwrap_or(None),
         };
         shared.read(key, Options::default(), now, found, loader).await
     }
@@ -168,7 +171,7 @@ where
     {
         let inner = &self.shared.inner;
         let now = inner.now();
-        let found = Store::<Q, V>::get(&inner.store, key, now).await.map_err(|error| inner.store_failed(error))?;
+        let found = inner.get::<Q>(key, now).await.map_err(|failure| Error::Store(failure.error))?;
         Ok(found.and_then(|entry| match inner.config.judge(&entry, now) {
             Verdict::Calm | Verdict::Fresh => Some(inner.fetched(entry, Source::Hit, now)),
             Verdict::Stale => Some(inner.fetched(entry, Source::Stale, now)),

@@ -1,6 +1,7 @@
 //! What a cache was told when it was made, and the arithmetic of it.
 
 use crate::entry::Entry;
+use crate::fill;
 use crate::time::{AnyClock, Time, Timer};
 use oneflight::refresh::Policy;
 use std::sync::Arc;
@@ -20,9 +21,19 @@ pub(crate) struct Config<V> {
     pub(crate) max_loads: usize,
     pub(crate) max_waiters: Option<usize>,
     pub(crate) max_refreshes: usize,
+    pub(crate) sharing: Sharing,
     pub(crate) clock: AnyClock,
     pub(crate) timer: Arc<dyn Timer>,
     pub(crate) random: Option<Arc<dyn Fn() -> f64 + Send + Sync>>,
+}
+
+/// What is to be done about a store that several processes share.
+pub(crate) struct Sharing {
+    /// How long leases last, and what is done without one.
+    pub(crate) fill: fill::Config,
+    pub(crate) max_uncached_loads: usize,
+    pub(crate) breaker_failures: u32,
+    pub(crate) breaker_open: Duration,
 }
 
 pub(crate) enum Ttl<V> {
@@ -51,11 +62,11 @@ impl<V> Config<V> {
     }
 
     /// The entry of a value whose load began at `loaded_at` and is over `now`. `None` if it is not to be stored. `former` is
-    /// the entry in whose place it comes.
-    pub(crate) fn entry(&self, value: V, loaded_at: Time, now: Time, former: Option<&Entry<V>>) -> Option<Entry<V>> {
+    /// the cost of the entry in whose place it comes.
+    pub(crate) fn entry(&self, value: V, loaded_at: Time, now: Time, former: Option<Duration>) -> Option<Entry<V>> {
         let took = now.since(loaded_at);
         // The larger one of the last load's time and a moving average: see `Freshness::cost`.
-        let cost = former.map_or(took, |former| took.max(former.cost() / 4 * 3 + took / 4));
+        let cost = former.map_or(took, |former| took.max(former / 4 * 3 + took / 4));
         let ttl = self.ttl_of(&value)?;
         Some(self.entry_with(value, loaded_at, now, cost, ttl))
     }

@@ -35,16 +35,14 @@ pub enum Error<E> {
     Overloaded,
     /// The loader has called the cache for its own key.
     Reentrant,
-    /// The store has failed in an operation that is nothing without it. A read that loads falls back to its loader instead.
+    /// The store has failed in an operation that is nothing without it. A read that loads falls back to its loader instead,
+    /// unless it is [told not to](crate::Builder::on_store_error).
     Store(StoreError),
+    /// Another process loads the value, and takes longer than [`lease_wait`](crate::Builder::lease_wait); only if
+    /// [told so](crate::Builder::on_wait_timeout).
+    Held,
     /// The cache has been [closed](crate::Cache::close).
     Closed,
-}
-
-impl<E> Error<E> {
-    pub(crate) fn store(error: impl StdError + Send + Sync + 'static) -> Self {
-        Self::Store(Arc::new(error))
-    }
 }
 
 // Not derived: `E` need not be `Clone`.
@@ -57,6 +55,7 @@ impl<E> Clone for Error<E> {
             Self::Overloaded => Self::Overloaded,
             Self::Reentrant => Self::Reentrant,
             Self::Store(error) => Self::Store(Arc::clone(error)),
+            Self::Held => Self::Held,
             Self::Closed => Self::Closed,
         }
     }
@@ -71,6 +70,7 @@ impl<E: fmt::Debug> fmt::Debug for Error<E> {
             Self::Overloaded => f.write_str("Overloaded"),
             Self::Reentrant => f.write_str("Reentrant"),
             Self::Store(error) => f.debug_tuple("Store").field(error).finish(),
+            Self::Held => f.write_str("Held"),
             Self::Closed => f.write_str("Closed"),
         }
     }
@@ -85,6 +85,7 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             Self::Overloaded => f.write_str("too many loads or callers at once"),
             Self::Reentrant => f.write_str("the loader called the cache for the key that it loads"),
             Self::Store(error) => write!(f, "the store failed: {error}"),
+            Self::Held => f.write_str("another process loads the value, and takes too long"),
             Self::Closed => f.write_str("the cache is closed"),
         }
     }

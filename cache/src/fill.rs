@@ -136,6 +136,12 @@ impl Fill {
         }
     }
 
+    /// Whose the lease is, if it is this fill's.
+    #[must_use]
+    pub fn token(&self) -> Token {
+        self.token
+    }
+
     /// What to do now.
     pub fn action(&self) -> Action {
         self.state.action(self.seen)

@@ -50,6 +50,7 @@
 #![deny(missing_docs)]
 
 pub mod blocking;
+mod breaker;
 mod builder;
 mod cache;
 mod call;
@@ -60,6 +61,7 @@ pub mod fill;
 mod gate;
 mod helpers;
 mod inner;
+mod keeper;
 pub mod lease;
 mod loads;
 mod many;
@@ -71,6 +73,7 @@ mod plan;
 mod primitive;
 #[cfg(feature = "redis")]
 pub mod redis;
+mod sharing;
 mod stats;
 mod store;
 #[cfg(feature = "test-util")]
@@ -82,6 +85,7 @@ pub use cache::Cache;
 pub use call::Call;
 pub use entry::{Entry, Fetched, Source};
 pub use error::{BoxError, Error, StoreError};
+pub use fill::Fallback;
 pub use memory::{Memory, Pushed};
 pub use oneflight::refresh::Policy;
 pub use stats::{LoadTimes, Stats};

@@ -89,7 +89,7 @@ impl Shard {
     fn settle(&mut self, hash: KeyHash) {
         if let Ok(entry) = self.keys.find_entry(hash.0, |state| state.hash == hash)
             && entry.get().is_idle()
-            && entry.get().failures == 0
+            && entry.get().not_before == Time::START
         {
             entry.remove();
         }
@@ -198,6 +198,14 @@ impl Loads {
         let wait = first.saturating_mul(1_u32.checked_shl(state.failures).unwrap_or(u32::MAX)).min(longest);
         state.failures += 1;
         state.not_before = now.after(wait - wait.mul_f64(random.clamp(0.0, 1.0) / 4.0));
+    }
+
+    /// The next refresh has to wait until then.
+    pub(crate) fn pause(&self, hash: KeyHash, now: Time, until: Time) {
+        let mut shard = self.shard(hash).lock();
+        shard.sweep(now);
+        let state = shard.get(hash);
+        state.not_before = state.not_before.max(until);
     }
 
     /// A value was put.

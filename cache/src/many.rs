@@ -1,11 +1,13 @@
 //! Several keys in one call.
 
-use crate::blocking;
-use crate::cache::Cache;
+mod leased;
+
+use crate::blocking::{self, ThreadSide};
+use crate::cache::{Cache, TaskSide};
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
 use crate::fill::Event;
-use crate::inner::{Flown, Inner, Landed, Leave, Why};
+use crate::inner::{Flown, Inner, Landed, Leave, Seen, Side, Why};
 use crate::loads::Calling;
 use crate::plan::Plan;
 use crate::stats::Count;
@@ -26,6 +28,8 @@ struct Wanted<'q, Q: ?Sized, V> {
     key: &'q Q,
     /// An old value, for the case that there will be no new one.
     entry: Option<Entry<V>>,
+    /// What is there, if it is too old.
+    seen: Option<Seen>,
     /// As what it is served, and leave to refresh it, until it is refreshed.
     refresh: Option<(Source, Leave)>,
 }
@@ -33,8 +37,8 @@ struct Wanted<'q, Q: ?Sized, V> {
 impl<Q: ?Sized, V> Wanted<'_, Q, V> {
     fn why(&self) -> Why {
         match (&self.refresh, &self.entry) {
-            (Some(_), Some(entry)) => Why::Refresh { seen: entry.version() },
-            _ => Why::Missing,
+            (Some(_), Some(entry)) => Why::Refresh { seen: entry.version(), cost: entry.cost() },
+            _ => Why::Missing(self.seen),
         }
     }
 }
@@ -50,21 +54,24 @@ impl<V, S> Inner<V, S> {
     /// What is there, and what is not.
     async fn look_many<'q, Q>(&self, keys: Vec<&'q Q>) -> Batch<'q, Q, V>
     where
-        Q: Hash + ?Sized,
+        Q: Hash + Sync + ?Sized,
+        V: Send,
         S: Store<Q, V>,
     {
         let now = self.now();
         let mut batch = Batch { now, values: Vec::with_capacity(keys.len()), wanted: Vec::new() };
-        for (place, key) in keys.into_iter().enumerate() {
-            let found = self.look(key, now).await;
+        let all = self.ask::<Q, _>(self.store.get_many(&keys, now)).await;
+        let all = all.unwrap_or_else(|_| keys.iter().map(|_| None).collect());
+        for (place, (key, found)) in keys.into_iter().zip(all).enumerate() {
             let value = match self.plan(found, now, || self.loads.hash(key)) {
                 Plan::Serve(fetched) => Some(fetched),
                 Plan::Refresh { entry, source, leave } => {
-                    batch.wanted.push(Wanted { place, key, refresh: Some((source, leave)), entry: Some(entry) });
+                    let refresh = Some((source, leave));
+                    batch.wanted.push(Wanted { place, key, seen: None, refresh, entry: Some(entry) });
                     None
                 }
-                Plan::Load { instead } => {
-                    batch.wanted.push(Wanted { place, key, refresh: None, entry: instead });
+                Plan::Load { seen, instead } => {
+                    batch.wanted.push(Wanted { place, key, seen, refresh: None, entry: instead });
                     None
                 }
             };
@@ -109,11 +116,12 @@ impl<V, S> Inner<V, S> {
     }
 
     /// As [`fly`](Self::fly), for keys that are loaded together.
-    async fn fly_many<K, E, F>(
-        &self,
-        keys: &[(K, Why)],
+    async fn fly_many<'k, K, E, F>(
+        &'k self,
+        keys: &'k [(K, Why)],
         limit: Option<Duration>,
-        loader: impl FnOnce(Vec<usize>) -> F,
+        mut loader: impl FnMut(Vec<usize>) -> F,
+        side: impl Fn(&'k K) -> Box<dyn Side + 'k>,
     ) -> Vec<Flown<V, E>>
     where
         K: Hash,
@@ -121,6 +129,9 @@ impl<V, S> Inner<V, S> {
         S: Store<K, V>,
         F: Future<Output = Result<Vec<V>, E>>,
     {
+        if self.store.lease().is_some() {
+            return Box::pin(self.fly_many_leased(keys, limit, loader, side)).await;
+        }
         let begun = self.now();
         let mut loads: Vec<_> = keys.iter().map(|(key, _)| self.loads.begin(self.loads.hash(key))).collect();
         let mut flown: Vec<Flown<V, E>> = Vec::with_capacity(keys.len());
@@ -128,7 +139,7 @@ impl<V, S> Inner<V, S> {
         let mut former = Vec::new();
         for (index, (key, why)) in keys.iter().enumerate() {
             let entry = self.look(key, begun).await;
-            let is_new = |entry: &Entry<V>| !matches!(why, Why::Refresh { seen } if *seen == entry.version());
+            let is_new = |entry: &Entry<V>| !matches!(why, Why::Refresh { seen, .. } if *seen == entry.version());
             match (entry, why) {
                 (Some(entry), _) if begun < entry.fresh_until() && is_new(&entry) => {
                     flown.push(Some(Ok(Landed::found(entry, begun))));
@@ -279,7 +290,7 @@ where
         loader: L,
     ) -> Result<Vec<Fetched<V>>, Error<E>>
     where
-        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
         S: Store<Q, V>,
         L: FnMut(Vec<&'q Q>) -> F,
         F: Future<Output = Result<Vec<V>, E>>,
@@ -310,7 +321,8 @@ where
                     // Of the missing ones, those that are not there by now.
                     let load =
                         |indices: Vec<usize>| loader.lock()(indices.iter().map(|&index| missing[index]).collect());
-                    inner.fly_many(&owned, limit, load).await
+                    let side = |key| Box::new(TaskSide { shared: &self.shared, key }) as Box<dyn Side + '_>;
+                    inner.fly_many(&owned, limit, load, side).await
                 }
             };
             let keys = batch.wanted.iter().map(|wanted| wanted.key);
@@ -374,7 +386,7 @@ where
         mut loader: impl FnMut(Vec<&'q Q>) -> Result<Vec<V>, E>,
     ) -> Result<Vec<Fetched<V>>, Error<E>>
     where
-        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
         S: BlockingStore<Q, V>,
     {
         let inner = &self.shared.inner;
@@ -396,7 +408,8 @@ where
             let mut work = |missing: Vec<&'q Q>| {
                 led.extend(missing.iter().copied());
                 let load = |indices: Vec<usize>| ready(loader(indices.iter().map(|&index| missing[index]).collect()));
-                block_on(inner.fly_many(&owned(&missing, &why), None, load))
+                let side = |key| Box::new(ThreadSide { shared: &self.shared, key }) as Box<dyn Side + '_>;
+                block_on(inner.fly_many(&owned(&missing, &why), None, load, side))
             };
             let keys = batch.wanted.iter().map(|wanted| wanted.key);
             let flown = if inner.coalescing.load(Ordering::Relaxed) {

@@ -14,6 +14,7 @@ pub(crate) struct Exported {
     store_errors: Counter,
     invalidated: Counter,
     overloaded: Counter,
+    leases: [Counter; 8],
     load_seconds: Histogram,
 }
 
@@ -21,6 +22,7 @@ impl Exported {
     pub(crate) fn new(cache: &str) -> Self {
         let count = |name: &'static str| counter!(name, "cache" => cache.to_owned());
         let outcome = |outcome: &'static str| counter!("oneflight_cache_requests_total", "cache" => cache.to_owned(), "outcome" => outcome);
+        let lease = |event: &'static str| counter!("oneflight_cache_lease_events_total", "cache" => cache.to_owned(), "event" => event);
         Self {
             requests: ["hit", "early", "stale", "joined"].map(outcome),
             loads: count("oneflight_cache_loads_total"),
@@ -30,6 +32,8 @@ impl Exported {
             store_errors: count("oneflight_cache_store_errors_total"),
             invalidated: count("oneflight_cache_invalidated_loads_total"),
             overloaded: count("oneflight_cache_overloaded_total"),
+            leases: ["held", "waited", "taken_over", "lost", "late", "superseded", "fallback", "breaker_opened"]
+                .map(lease),
             load_seconds: histogram!("oneflight_cache_load_seconds", "cache" => cache.to_owned()),
         }
     }
@@ -48,6 +52,14 @@ impl Exported {
             Count::StoreErrors => &self.store_errors,
             Count::Invalidated => &self.invalidated,
             Count::Overloaded => &self.overloaded,
+            Count::Held => &self.leases[0],
+            Count::Waited => &self.leases[1],
+            Count::TakenOver => &self.leases[2],
+            Count::Lost => &self.leases[3],
+            Count::Late => &self.leases[4],
+            Count::Superseded => &self.leases[5],
+            Count::Fallbacks => &self.leases[6],
+            Count::BreakerOpened => &self.leases[7],
         };
         counter.increment(1);
     }

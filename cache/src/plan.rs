@@ -3,7 +3,7 @@
 use crate::config::Verdict;
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
-use crate::inner::{Inner, Landed, Leave};
+use crate::inner::{Inner, Landed, Leave, Seen};
 use crate::loads::{Calling, KeyHash};
 use crate::stats::Count;
 use crate::time::Time;
@@ -14,20 +14,26 @@ pub(crate) enum Plan<V> {
     Serve(Fetched<V>),
     /// It is to refresh the entry, which is served as `source` meanwhile, and if that comes to nothing.
     Refresh { entry: Entry<V>, source: Source, leave: Leave },
-    /// It loads, or joins. If that fails, there may be an old value to be served instead.
-    Load { instead: Option<Entry<V>> },
+    /// It loads, or joins. There may be a value that is too old, which may be served `instead` if that fails.
+    Load { seen: Option<Seen>, instead: Option<Entry<V>> },
 }
 
 impl<V, S> Inner<V, S> {
     pub(crate) fn plan(&self, found: Option<Entry<V>>, now: Time, hash: impl Fn() -> KeyHash) -> Plan<V> {
-        let Some(entry) = found else { return Plan::Load { instead: None } };
+        let Some(entry) = found else { return Plan::Load { seen: None, instead: None } };
         let verdict = self.config.judge(&entry, now);
         let (plain, refreshed) = match verdict {
             Verdict::Calm | Verdict::Fresh => (Source::Hit, Source::Early),
             Verdict::Stale => (Source::Stale, Source::Stale),
-            Verdict::IfError if self.loads.may_try(hash(), now) => return Plan::Load { instead: Some(entry) },
+            Verdict::IfError if self.loads.may_try(hash(), now) => {
+                let seen = Seen { version: entry.version(), is_usable: true };
+                return Plan::Load { seen: Some(seen), instead: Some(entry) };
+            }
             Verdict::IfError => return Plan::Serve(self.fetched(entry, Source::Stale, now)),
-            Verdict::Gone => return Plan::Load { instead: None },
+            Verdict::Gone => {
+                let seen = Seen { version: entry.version(), is_usable: false };
+                return Plan::Load { seen: Some(seen), instead: None };
+            }
         };
         match self.leave_to_refresh(&entry, verdict, now, hash) {
             None => Plan::Serve(self.fetched(entry, plain, now)),

@@ -31,6 +31,22 @@ pub struct Stats {
     pub invalidated: u64,
     /// Calls that were refused because of too many loads or callers.
     pub overloaded: u64,
+    /// Answers of a shared store that another process has the lease.
+    pub held: u64,
+    /// Flights that got the value of another process for which they had waited.
+    pub waited: u64,
+    /// Leases that were acquired after another had had them: it failed, died or took too long.
+    pub taken_over: u64,
+    /// Leases that were found lost while the loader ran.
+    pub lost: u64,
+    /// Values that were stored though the lease had been lost.
+    pub late: u64,
+    /// Values that were not stored, as the lease had been lost and another had been stored.
+    pub superseded: u64,
+    /// Loads past a shared store, which had failed or made them wait too long.
+    pub fallbacks: u64,
+    /// How often a shared store was given up for a while.
+    pub breaker_opened: u64,
     /// Entries that the store gave up to make room.
     pub evictions: u64,
     /// How long loads took.
@@ -115,9 +131,17 @@ pub(crate) enum Count {
     StoreErrors,
     Invalidated,
     Overloaded,
+    Held,
+    Waited,
+    TakenOver,
+    Lost,
+    Late,
+    Superseded,
+    Fallbacks,
+    BreakerOpened,
 }
 
-const COUNTS: usize = Count::Overloaded as usize + 1;
+const COUNTS: usize = Count::BreakerOpened as usize + 1;
 const STRIPES: usize = 16;
 
 /// The counters, in stripes: threads that count at the same time mostly do so in different cache lines.
@@ -167,6 +191,14 @@ impl Counters {
             store_errors: sum(Count::StoreErrors),
             invalidated: sum(Count::Invalidated),
             overloaded: sum(Count::Overloaded),
+            held: sum(Count::Held),
+            waited: sum(Count::Waited),
+            taken_over: sum(Count::TakenOver),
+            lost: sum(Count::Lost),
+            late: sum(Count::Late),
+            superseded: sum(Count::Superseded),
+            fallbacks: sum(Count::Fallbacks),
+            breaker_opened: sum(Count::BreakerOpened),
             evictions,
             load_times: LoadTimes { buckets: std::array::from_fn(|i| self.load_times[i].load(Ordering::Relaxed)) },
         }

@@ -1,16 +1,18 @@
 //! What a thread's read does.
 
+use super::side::ThreadSide;
 use super::{Refresh, Shared};
 use crate::call::Options;
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
 use crate::helpers::deadline;
-use crate::inner::{Landed, Leave, Why};
+use crate::inner::{Begun, Flown, Landed, Leave, Why};
 use crate::plan::Plan;
 use crate::store::BlockingStore;
 use crate::time::{Time, block_on};
 use hashbrown::Equivalent;
 use oneflight::{CallError, Role};
+use std::future::Future;
 use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -36,15 +38,15 @@ where
         L: FnOnce() -> Result<V, E> + Send + 'static,
     {
         let refresh = |entry: &Entry<V>, leave, loader| {
-            let (key, seen) = (key.to_owned(), entry.version());
+            let (key, why) = (key.to_owned(), Why::Refresh { seen: entry.version(), cost: entry.cost() });
             if self.helpers.is_none() {
-                return self.refresh_here(&key, seen, leave, loader);
+                return self.refresh_here(&key, why, leave, loader);
             }
             // A refresh that waits for a helper does not keep the cache.
             let shared = Arc::downgrade(self);
             self.helpers.run(Box::new(move || {
                 if let Some(shared) = shared.upgrade() {
-                    drop(shared.refresh_here(&key, seen, leave, loader));
+                    drop(shared.refresh_here(&key, why, leave, loader));
                 }
             }));
             None
@@ -54,7 +56,7 @@ where
 
     #[inline]
     pub(super) fn read<Q, L>(
-        &self,
+        self: &Arc<Self>,
         key: &Q,
         options: Options,
         loader: L,
@@ -69,9 +71,9 @@ where
             return self.bypass(loader);
         }
         let now = self.inner.now();
-        let found = match BlockingStore::<Q, V>::get(&self.inner.store.0, key, now) {
+        let found = match block_on(self.inner.get::<Q>(key, now)) {
             Ok(Some(entry)) if entry.is_calm(now) => return Ok(self.inner.fetched(entry, Source::Hit, now)),
-            found => self.inner.found(found),
+            found => found.unwrap_or(None),
         };
         self.read_on(key, options, now, found, loader, refresh)
     }
@@ -79,7 +81,7 @@ where
     /// A read that is not simply a hit.
     #[cold]
     fn read_on<Q, L>(
-        &self,
+        self: &Arc<Self>,
         key: &Q,
         options: Options,
         now: Time,
@@ -92,20 +94,20 @@ where
         L: FnOnce() -> Result<V, E>,
     {
         let inner = &self.inner;
-        let instead = match inner.plan(found, now, || inner.loads.hash(key)) {
+        let (seen, instead) = match inner.plan(found, now, || inner.loads.hash(key)) {
             Plan::Serve(fetched) => return Ok(fetched),
             Plan::Refresh { entry, source, leave } => {
                 let landed = refresh(&entry, leave, loader);
                 return Ok(inner.refreshed(landed, entry, source, now));
             }
-            Plan::Load { instead } => instead,
+            Plan::Load { seen, instead } => (seen, instead),
         };
-        inner.ended(self.load(key, Why::Missing, options.timeout, loader), instead, now)
+        inner.ended(self.load(key, Why::Missing(seen), options.timeout, loader), instead, now)
     }
 
     /// Joins the flight of `key`, or loads.
     pub(super) fn load<Q, L>(
-        &self,
+        self: &Arc<Self>,
         key: &Q,
         why: Why,
         timeout: Option<Duration>,
@@ -125,7 +127,7 @@ where
             }
             let mut work = || {
                 let loader = loader.take().expect("a call loads once at most");
-                block_on(inner.fly(&key.to_owned(), why, None, inner.begin(key), async move { Some(loader()) }))
+                self.fly(&key.to_owned(), why, inner.begin(key), async move { Some(loader()) })
             };
             let (flown, role) = if inner.coalescing.load(Ordering::Relaxed) {
                 let mut call = self.group.call(key);
@@ -157,8 +159,23 @@ where
         }
     }
 
+    /// The flight of a key, in this thread.
+    fn fly(
+        self: &Arc<Self>,
+        key: &K,
+        why: Why,
+        begun: Begun,
+        loader: impl Future<Output = Option<Result<V, E>>>,
+    ) -> Flown<V, E> {
+        if self.inner.store.0.lease().is_none() {
+            return block_on(self.inner.fly(key, why, None, begun, loader));
+        }
+        let side = Box::new(ThreadSide { shared: self, key });
+        block_on(self.inner.fly_leased(key, why, None, begun, loader, side))
+    }
+
     /// Refreshes what a read has found, in this thread. `None` if it came to nothing.
-    pub(super) fn refresh_here<L>(&self, key: &K, seen: u32, leave: Leave, loader: L) -> Option<Landed<V>>
+    pub(super) fn refresh_here<L>(self: &Arc<Self>, key: &K, why: Why, leave: Leave, loader: L) -> Option<Landed<V>>
     where
         L: FnOnce() -> Result<V, E>,
     {
@@ -167,7 +184,7 @@ where
         let inner = &self.inner;
         let work = || {
             let loader = async move { catch_unwind(AssertUnwindSafe(loader)).ok() };
-            block_on(inner.fly(key, Why::Refresh { seen }, None, inner.begin(key), loader))
+            self.fly(key, why, inner.begin(key), loader)
         };
         // If somebody is at it already, there is nothing to wait for: this caller has a value.
         let call = self.group.call(key).wait_timeout(Duration::ZERO);

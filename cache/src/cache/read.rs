@@ -1,6 +1,6 @@
 //! What a task's read does when it is not simply a hit.
 
-use super::Shared;
+use super::{Shared, TaskSide};
 use crate::call::Options;
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
@@ -41,7 +41,7 @@ where
             return self.bypass(options, loader).await;
         }
         let now = self.inner.now();
-        let look = self.inner.look(key, now);
+        let look = self.inner.look::<Q>(key, now);
         let Some(limit) = options.timeout else {
             return self.read(key, options, now, look.await, loader).await;
         };
@@ -81,15 +81,15 @@ where
         L: FnOnce() -> F,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
-        let instead = match self.inner.plan(found, now, || self.inner.loads.hash(key)) {
+        let (seen, instead) = match self.inner.plan(found, now, || self.inner.loads.hash(key)) {
             Plan::Serve(fetched) => return Ok(fetched),
             Plan::Refresh { entry, source, leave } => {
                 return Ok(self.refresh_early(key, options, (entry, source, leave), now, loader).await);
             }
-            Plan::Load { instead } => instead,
+            Plan::Load { seen, instead } => (seen, instead),
         };
         let mut loader = Some(loader);
-        let load = self.load(key, Why::Missing, &mut loader);
+        let load = self.load(key, Why::Missing(seen), &mut loader);
         let loaded = match options.timeout {
             None => load.await,
             limit => within(limit, &self.inner.config.timer, load).await.unwrap_or(Err(Error::Deadline)),
@@ -145,7 +145,13 @@ where
     where
         F: Future<Output = Option<Result<V, E>>> + Send + 'static,
     {
-        self.inner.fly(&key, why, self.inner.config.load_timeout, begun, loader).await
+        let limit = self.inner.config.load_timeout;
+        if self.inner.store.lease().is_none() {
+            return self.inner.fly(&key, why, limit, begun, loader).await;
+        }
+        // In a box, as the others need not have the room.
+        let side = Box::new(TaskSide { shared: &self, key: &key });
+        Box::pin(self.inner.fly_leased(&key, why, limit, begun, loader, side)).await
     }
 
     /// Refreshes what this read has found: beside it where there is a spawner, otherwise before it returns.
@@ -167,7 +173,8 @@ where
             self.inner.failed(&begun.load, true);
             return self.inner.fetched(entry, source, now);
         };
-        let refresh = Arc::clone(self).fly_refresh(key.to_owned(), entry.version(), leave, begun, loader);
+        let why = Why::Refresh { seen: entry.version(), cost: entry.cost() };
+        let refresh = Arc::clone(self).fly_refresh(key.to_owned(), why, leave, begun, loader);
         match &self.spawner {
             Some(spawner) => {
                 // Whatever the spawner does with it: if it is dropped, others may refresh.
@@ -184,7 +191,7 @@ where
         }
     }
 
-    async fn fly_refresh<F>(self: Arc<Self>, key: K, seen: u32, leave: Leave, begun: Begun, loader: F) -> Flown<V, E>
+    async fn fly_refresh<F>(self: Arc<Self>, key: K, why: Why, leave: Leave, begun: Begun, loader: F) -> Flown<V, E>
     where
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
@@ -193,7 +200,7 @@ where
         let flight = async {
             let work = || {
                 let loader = async move { AssertUnwindSafe(loader).catch_unwind().await.ok() };
-                Arc::clone(&self).fly(key.clone(), Why::Refresh { seen }, begun, loader)
+                Arc::clone(&self).fly(key.clone(), why, begun, loader)
             };
             let Ok(outcome) = AssertUnwindSafe(self.group.call(&key).run(work)).catch_unwind().await else {
                 // The loader's panics are caught before. There is other code of the user's: `ttl_of`, a weigher, the store.

@@ -6,11 +6,23 @@ compile_error!(
 );
 
 mod blocking;
+#[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
+mod cluster;
 mod limits;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+mod runtime;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+mod single;
 mod subscriber;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+mod task;
 
 pub(crate) use blocking::BlockingLink;
+#[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
+pub(crate) use cluster::ClusterLink;
 pub(crate) use limits::Limits;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+pub(crate) use single::TaskLink;
 
 use super::error::Error;
 use super::push::Pushes;
@@ -39,3 +51,6 @@ pub(crate) trait Link: Send + Sync + 'static {
         false
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,6 +49,8 @@ pub(crate) struct Pushes {
 
 #[derive(Default)]
 struct State {
+    /// Connections have numbers, each greater than the one before. What those before this one confirm does not count any more.
+    connection: u64,
     channels: HashMap<Arc<str>, Channel>,
     all: Vec<Arc<ToldAll>>,
 }
@@ -137,24 +139,34 @@ impl Pushes {
         silent.map(|(name, _)| Arc::clone(name)).collect()
     }
 
-    /// The server has confirmed that the channel is listened to.
-    pub(super) fn listens(&self, channel: &[u8]) {
+    /// The server has confirmed that the channel is listened to, over the connection of this number.
+    pub(super) fn listens(&self, connection: u64, channel: &[u8]) {
         let Ok(channel) = str::from_utf8(channel) else { return };
         let (keys, all) = {
             let mut state = self.state.lock();
+            if connection < state.connection {
+                return;
+            }
             let Some(entry) = state.channels.get_mut(channel) else { return };
             // Before anybody is told: who asks the store in answer to that must find it true.
             entry.listening.store(true, Ordering::Release);
-            (entry.everyone(), state.all.clone())
+            let everyone = (entry.everyone(), state.all.clone());
+            state.connection = connection;
+            everyone
         };
         keys.iter().for_each(|told| told(Push::Listening));
         all.iter().for_each(|told| told(PushedMessage::Listening));
     }
 
-    /// The connection broke, or is being replaced: no channel is listened to.
-    pub(super) fn broke(&self) {
+    /// The connection of this number, or one that it is made of, broke or is given up: no channel is listened to. What it
+    /// confirms later does not count, as the thread that reads from it may be late.
+    pub(super) fn broke(&self, connection: u64) {
         let all = {
-            let state = self.state.lock();
+            let mut state = self.state.lock();
+            if connection < state.connection {
+                return;
+            }
+            state.connection = connection + 1;
             let mut any = false;
             for channel in state.channels.values() {
                 any |= channel.listening.swap(false, Ordering::AcqRel);

@@ -159,3 +159,20 @@ fn exchange(connection: &mut Connection, bytes: &[u8], replies: usize) -> Result
     }
     Ok(values)
 }
+
+#[cfg(test)]
+impl BlockingLink {
+    /// As if the idle connections had been idle for so much longer.
+    pub(super) fn age(&self, by: Duration) {
+        self.pool
+            .idle
+            .lock()
+            .iter_mut()
+            .for_each(|(_, since)| *since = since.checked_sub(by).expect("not so long ago"));
+    }
+
+    /// What its thread holds on to.
+    pub(super) fn thread(&self) -> std::sync::Weak<Subscriber> {
+        Arc::downgrade(&self.subscriber)
+    }
+}

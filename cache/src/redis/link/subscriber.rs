@@ -73,11 +73,11 @@ impl Subscriber {
 
     fn run(&self, pushes: &Weak<Pushes>) {
         let mut pauses = Pauses::default();
-        loop {
-            let _ = self.listen(pushes, &mut pauses);
+        for connection in 0.. {
+            let _ = self.listen(connection, pushes, &mut pauses);
             self.awake.store(false, Ordering::SeqCst);
             let Some(pushes) = self.still(pushes) else { return };
-            pushes.broke();
+            pushes.broke(connection);
             drop(pushes);
             thread::park_timeout(pauses.next());
         }
@@ -88,15 +88,15 @@ impl Subscriber {
     }
 
     /// Until the store is gone, or an error.
-    fn listen(&self, pushes: &Weak<Pushes>, pauses: &mut Pauses) -> Result<(), Error> {
+    fn listen(&self, connection: u64, pushes: &Weak<Pushes>, pauses: &mut Pauses) -> Result<(), Error> {
         let Some(own_channel) = self.own_channel.get() else { return Ok(()) };
-        let mut connection = self.connect()?;
-        subscribe(&mut connection, [own_channel.as_str()])?;
+        let mut socket = self.connect()?;
+        subscribe(&mut socket, [own_channel.as_str()])?;
         let mut asked = Vec::new();
         // Whether it was silent for a second.
         let mut is_silent = false;
         loop {
-            let reply = connection.recv_response();
+            let reply = socket.recv_response();
             let Some(pushes) = self.still(pushes) else { return Ok(()) };
             match reply {
                 Ok(Value::Push { kind, data }) => {
@@ -110,7 +110,7 @@ impl Subscriber {
                                 self.awake.store(true, Ordering::SeqCst);
                                 pauses.reset();
                             }
-                            pushes.listens(channel);
+                            pushes.listens(connection, channel);
                         }
                         _ => {}
                     }
@@ -119,14 +119,14 @@ impl Subscriber {
                 Ok(_) => return Err(Error::odd("a reply that nobody has asked for")),
                 Err(error) if error.is_timeout() && !is_silent => {
                     is_silent = true;
-                    subscribe(&mut connection, [own_channel.as_str()])?;
+                    subscribe(&mut socket, [own_channel.as_str()])?;
                 }
                 Err(error) => return Err(error.into()),
             }
             let mut wanted = pushes.silent();
             wanted.retain(|channel| !asked.contains(channel));
             if !wanted.is_empty() && self.awake.load(Ordering::SeqCst) {
-                subscribe(&mut connection, wanted.iter().map(|channel| &**channel))?;
+                subscribe(&mut socket, wanted.iter().map(|channel| &**channel))?;
                 asked.append(&mut wanted);
             }
         }

@@ -1,0 +1,61 @@
+//! What happens beside a thread's flight with a lease, in the keeper's thread.
+
+use super::Shared;
+use crate::fill::{Fill, Token};
+use crate::inner::{Renewals, Side};
+use crate::lease::{BlockingLease, Push, Told};
+use crate::store::BlockingStore;
+use crate::time::block_on;
+use event_listener::Event;
+use std::future::pending;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+pub(crate) struct ThreadSide<'f, K, V, E, S> {
+    pub(crate) shared: &'f Arc<Shared<K, V, E, S>>,
+    pub(crate) key: &'f K,
+}
+
+impl<K, V, E, S> Side for ThreadSide<'_, K, V, E, S>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    S: BlockingStore<K, V>,
+{
+    fn renew(&self, mut fill: Fill, first: Duration) -> Renewals<'_> {
+        let (shared, key) = (Arc::clone(self.shared), self.key.clone());
+        let over = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&over);
+        let renew = move || block_on(shared.inner.renew(&key, &mut fill, || is_over.load(Ordering::SeqCst)));
+        let kept = self.shared.keeper.keep(first, over, Box::new(renew));
+        Box::pin(async move {
+            let _kept = kept;
+            pending().await
+        })
+    }
+
+    fn abandon(&self, token: Token) {
+        let (shared, key) = (Arc::clone(self.shared), self.key.clone());
+        self.shared.keeper.soon(move || {
+            if let Some(lease) = shared.inner.store.0.lease() {
+                // If it fails, the lease runs out.
+                drop(lease.release(&key, token));
+            }
+        });
+    }
+
+    fn told(&self, waker: Arc<Event>) -> Told {
+        let (shared, key) = (Arc::downgrade(self.shared), self.key.clone());
+        Box::new(move |push| {
+            if push == Push::Written
+                && let Some(shared) = shared.upgrade()
+            {
+                shared.group.forget(&key);
+            }
+            waker.notify(usize::MAX);
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! What a task does beside its flight with a lease: nothing that needs another task.
+
+use super::Shared;
+use crate::fill::{Fill, Token};
+use crate::inner::{Renewals, Side};
+use crate::lease::{Lease, Push, Told};
+use crate::store::Store;
+use event_listener::Event;
+use std::future::pending;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) struct TaskSide<'f, K, V, E, S> {
+    pub(crate) shared: &'f Arc<Shared<K, V, E, S>>,
+    pub(crate) key: &'f K,
+}
+
+impl<K, V, E, S> Side for TaskSide<'_, K, V, E, S>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    S: Store<K, V>,
+{
+    /// Inside the future of the flight, so whoever drives the load renews its lease.
+    fn renew(&self, mut fill: Fill, first: Duration) -> Renewals<'_> {
+        Box::pin(async move {
+            let mut wait = Some(first);
+            while let Some(left) = wait {
+                self.shared.inner.config.timer.sleep(left).await;
+                wait = self.shared.inner.renew(self.key, &mut fill, || false).await;
+            }
+            pending().await
+        })
+    }
+
+    fn abandon(&self, token: Token) {
+        if let Some(lease) = self.shared.inner.store.lease() {
+            lease.abandon(self.key, token);
+        }
+    }
+
+    fn told(&self, waker: Arc<Event>) -> Told {
+        let (shared, key) = (Arc::downgrade(self.shared), self.key.clone());
+        Box::new(move |push| {
+            if push == Push::Written
+                && let Some(shared) = shared.upgrade()
+            {
+                shared.group.forget(&key);
+            }
+            waker.notify(usize::MAX);
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! Writes, which win over the loads that are on.
+
+use super::{Inner, OnDrop};
+use crate::error::Error;
+use crate::sharing::Patience;
+use crate::store::Store;
+use std::hash::Hash;
+
+impl<V, S> Inner<V, S> {
+    /// Puts a value, or removes what is there, so that no load that is on undoes it. `forget` lets nobody join the flight of
+    /// the key that is on.
+    pub(crate) async fn write<Q, E>(&self, key: &Q, value: Option<V>, forget: impl Fn()) -> Result<(), Error<E>>
+    where
+        Q: Hash + ?Sized,
+        S: Store<Q, V>,
+    {
+        let hash = self.loads.hash(key);
+        let is_shared = self.store.lease().is_some();
+        let entry = match value {
+            None => None,
+            Some(value) => {
+                let now = self.now();
+                // What the last load took says how early the next must be. Not worth a request to another process.
+                let former = if is_shared { None } else { self.look(key, now).await };
+                let cost = former.map_or_else(|| self.usual_cost(), |former| former.cost());
+                self.config.entry_put(value, now, cost)
+            }
+        };
+        let is_put = entry.is_some();
+        // A store with leases sees to the order of writes itself.
+        let writing = if is_shared { None } else { Some(self.loads.write(hash).await) };
+        // When the store has been written to, as a flight that begins meanwhile may find what was there before: whoever comes
+        // from then on must not join it, and it must not undo the write. Also if the store fails, or this is dropped.
+        let ends = OnDrop(|| {
+            self.loads.void(hash);
+            forget();
+        });
+        let written = self
+            .ask_with::<Q, _>(Patience::Always, async {
+                match entry {
+                    Some(entry) => self.store.put(key, entry, self.now()).await,
+                    None => self.store.remove(key).await,
+                }
+            })
+            .await;
+        drop(ends);
+        drop(writing);
+        let displaced = written.map_err(|failure| Error::Store(failure.error))?;
+        drop(displaced);
+        if is_put {
+            self.loads.succeed(hash);
+        }
+        Ok(())
+    }
+
+    /// Removes everything. `forget` lets nobody join any flight that is on.
+    pub(crate) async fn clear<K, E>(&self, forget: impl Fn()) -> Result<(), Error<E>>
+    where
+        S: Store<K, V>,
+    {
+        let is_shared = self.store.lease().is_some();
+        let writing = if is_shared { Vec::new() } else { self.loads.write_all().await };
+        // As in `write`.
+        let ends = OnDrop(|| {
+            self.loads.void_all();
+            forget();
+        });
+        let cleared = self.ask_with::<K, _>(Patience::Always, self.store.clear()).await;
+        drop(ends);
+        drop(writing);
+        let displaced = cleared.map_err(|failure| Error::Store(failure.error))?;
+        drop(displaced);
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! The way to one server, for tasks.
+
+use super::Limits;
+use super::runtime::Runtime;
+use super::task::{Sender, Tasks, Way};
+use crate::redis::error::Error;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Pipeline, ProtocolVersion, RedisResult, Value};
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+/// A connection to one server that all tasks share.
+pub(crate) type TaskLink = Tasks<Single>;
+
+/// One server.
+pub(crate) struct Single {
+    client: Client,
+}
+
+impl Tasks<Single> {
+    /// Speaks RESP3, whatever the client was made for: so replies and what is pushed come over one connection.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] outside of tokio, if there is only the feature `redis-tokio`.
+    pub(crate) fn new(client: &Client, limits: Limits, own: u64) -> Result<Self, Error> {
+        let info = client.get_connection_info().clone();
+        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        let client = Client::open(info.set_redis_settings(settings))?;
+        Ok(Self::with(Single { client }, limits, Runtime::current()?, own))
+    }
+
+    /// At this address.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new), and if the URL makes no sense.
+    pub(crate) fn open(url: &str, limits: Limits, own: u64) -> Result<Self, Error> {
+        Self::new(&Client::open(url)?, limits, own)
+    }
+}
+
+impl Way for Single {
+    type Connection = MultiplexedConnection;
+    const REPAIRS_ITSELF: bool = false;
+    const IS_CLUSTER: bool = false;
+
+    fn connect(
+        &self,
+        limits: Limits,
+        sender: Sender,
+    ) -> impl Future<Output = RedisResult<MultiplexedConnection>> + Send + 'static {
+        let client = self.client.clone();
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(limits.connect))
+            .set_response_timeout(Some(limits.response))
+            .set_push_sender(sender);
+        async move { client.get_multiplexed_async_connection_with_config(&config).await }
+    }
+
+    async fn send(connection: &mut MultiplexedConnection, commands: Pipeline) -> RedisResult<Vec<Value>> {
+        connection.send_packed_commands(&commands, 0, commands.len()).await
+    }
+
+    async fn subscribe(connection: &mut MultiplexedConnection, channels: &[Arc<str>]) -> RedisResult<()> {
+        let channels: Vec<&str> = channels.iter().map(|channel| &**channel).collect();
+        connection.subscribe(channels).await
+    }
+}
+
+impl fmt::Debug for Single {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.client.get_connection_info().addr().fmt(f)
+    }
+}

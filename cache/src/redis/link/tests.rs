@@ -1,0 +1,86 @@
+//! The links against real servers.
+
+mod blocking;
+#[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
+mod cluster;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+mod drops;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+mod places;
+mod proxy;
+mod server;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+mod task;
+
+use super::{Limits, Link};
+use crate::lease::{Push, Watch};
+use crate::redis::error::Error;
+use redis::{Cmd, Pipeline, Value};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// For what must happen: far longer than it takes, also on a machine that is busy.
+const LONG: Duration = Duration::from_secs(20);
+
+/// For what must be refused because it takes too long.
+const SHORT: Limits = Limits { connect: Duration::from_millis(400), response: Duration::from_millis(200) };
+
+/// A machine that is busy may be late by so much.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// This store's number.
+const OWN: u64 = 1;
+
+/// For tests that fail only for other reasons than time.
+fn patient() -> Limits {
+    Limits { connect: LONG, response: LONG }
+}
+
+fn commands<const N: usize>(commands: [&[&str]; N]) -> Pipeline {
+    let mut pipeline = Pipeline::new();
+    for command in commands {
+        let mut words = command.iter();
+        let mut cmd = Cmd::new();
+        words.by_ref().for_each(|word| {
+            cmd.arg(*word);
+        });
+        pipeline.add_command(cmd);
+    }
+    pipeline
+}
+
+fn text(value: &str) -> Value {
+    Value::BulkString(value.as_bytes().to_vec())
+}
+
+fn is_away<T>(result: &Result<T, Error>) -> bool {
+    matches!(result, Err(error @ Error::Away(_)) if error.is_ambiguous())
+}
+
+/// What is told of a key, one by one.
+fn watch(link: &impl Link, channel: &str, id: u64) -> (Box<dyn Watch>, Receiver<Push>) {
+    let (sender, receiver) = channel_of_pushes();
+    (link.pushes().watch(channel.to_owned(), id, sender), receiver)
+}
+
+fn channel_of_pushes() -> (crate::lease::Told, Receiver<Push>) {
+    let (sender, receiver) = channel();
+    let told = Box::new(move |push| {
+        // Who has stopped asking does not care.
+        let _ = sender.send(push);
+    });
+    (told, receiver)
+}
+
+/// Waits for a condition that gives no signal.
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < LONG, "not so: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn message(what: char, writer: u64, id: u64) -> String {
+    format!("{what}{writer:016x}{id:016x}")
+}

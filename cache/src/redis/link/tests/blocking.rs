@@ -1,0 +1,262 @@
+//! For threads.
+
+use super::proxy::Proxy;
+use super::server::Server;
+use super::{LONG, OWN, SHORT, SLACK, commands, eventually, is_away, message, patient, text, watch};
+use crate::lease::Push;
+use crate::redis::error::Error;
+use crate::redis::link::{BlockingLink, Limits, Link};
+use crate::time::block_on;
+use redis::{Pipeline, Value};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn link(url: &str, limits: Limits) -> BlockingLink {
+    BlockingLink::open(url, limits, OWN).expect("the URL is right")
+}
+
+fn send(link: &BlockingLink, commands: Pipeline) -> Result<Vec<Value>, Error> {
+    block_on(link.send(commands))
+}
+
+fn get(link: &BlockingLink, key: &str) -> Result<Value, Error> {
+    send(link, commands([&["GET", key]])).map(|mut replies| replies.remove(0))
+}
+
+#[test]
+fn each_command_has_its_reply_and_what_fails_does_so_in_its_place() {
+    let server = Server::start();
+    let link = link(&server.url(), patient());
+    let replies =
+        send(&link, commands([&["SET", "a", "1"], &["LPUSH", "a", "x"], &["GET", "a"], &["NONSENSE"], &["GET", "b"]]));
+    let replies = replies.unwrap();
+    assert_eq!((&replies[0], &replies[2], &replies[4]), (&Value::Okay, &text("1"), &Value::Nil));
+    let errors: Vec<Error> = [&replies[1], &replies[3]]
+        .map(|reply| match reply {
+            Value::ServerError(error) => error.clone().into(),
+            other => panic!("{other:?}"),
+        })
+        .into();
+    assert!(matches!(errors[..], [Error::WrongType, Error::Refused(_)]), "{errors:?}");
+    assert_eq!(send(&link, Pipeline::new()).unwrap(), []);
+}
+
+#[test]
+fn a_script_on_another_type_says_so() {
+    let server = Server::start();
+    let link = link(&server.url(), patient());
+    let script = "return redis.call('GET', KEYS[1])";
+    let replies = send(&link, commands([&["LPUSH", "a", "x"], &["EVAL", script, "1", "a"]])).unwrap();
+    let Value::ServerError(error) = &replies[1] else { panic!("{replies:?}") };
+    assert!(matches!(Error::from(error.clone()), Error::WrongType), "{error:?}");
+}
+
+#[test]
+fn a_server_that_is_killed_is_away_and_works_when_it_is_back() {
+    let mut server = Server::start();
+    let link = link(&server.url(), patient());
+    // Several connections, all of which the server forgets.
+    thread::scope(|scope| {
+        (0..4).for_each(|_| {
+            scope.spawn(|| send(&link, commands([&["BLPOP", "nothing", "0.2"]])).unwrap());
+        });
+    });
+    server.kill();
+    for _ in 0..3 {
+        assert!(is_away(&get(&link, "a")));
+    }
+    server.restart();
+    assert_eq!(get(&link, "a").unwrap(), Value::Nil, "the first command works");
+}
+
+#[test]
+fn after_a_restart_at_most_one_command_of_several_connections_fails() {
+    let mut server = Server::start();
+    let link = link(&server.url(), patient());
+    thread::scope(|scope| {
+        (0..4).for_each(|_| {
+            scope.spawn(|| send(&link, commands([&["BLPOP", "nothing", "0.2"]])).unwrap());
+        });
+    });
+    server.restart();
+    assert!(is_away(&get(&link, "a")), "it may have been carried out");
+    assert_eq!(get(&link, "a").unwrap(), Value::Nil);
+}
+
+#[test]
+fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
+    let server = Server::start();
+    let link = link(&server.url(), SHORT);
+    send(&link, commands([&["MSET", "a", "1", "b", "2", "c", "3"]])).unwrap();
+    for _ in 0..3 {
+        server.pause();
+        let start = Instant::now();
+        assert!(is_away(&send(&link, commands([&["GET", "a"], &["GET", "a"], &["GET", "a"]]))));
+        assert!(start.elapsed() < SHORT.response + SLACK, "{:?}", start.elapsed());
+        assert!(is_away(&get(&link, "b")), "nor is there a new connection");
+        server.resume();
+        assert_eq!(get(&link, "c").unwrap(), text("3"));
+        assert_eq!(get(&link, "b").unwrap(), text("2"));
+    }
+}
+
+#[test]
+fn a_reply_that_is_late_is_nobodys() {
+    let server = Server::start();
+    let link = link(&server.url(), SHORT);
+    send(&link, commands([&["SET", "a", "1"], &["SET", "b", "2"]])).unwrap();
+    for _ in 0..5 {
+        // It blocks this connection for longer than the limit, and answers then.
+        assert!(is_away(&send(&link, commands([&["BLPOP", "nothing", "0.25"], &["GET", "a"]]))));
+        assert_eq!(get(&link, "b").unwrap(), text("2"));
+    }
+}
+
+#[test]
+fn a_server_that_refuses_this_client_is_not_away() {
+    let server = Server::with(&["--requirepass", "hush-hush"]);
+    let port = server.port();
+    let refused = link(&format!("redis://:wrong-hush@127.0.0.1:{port}/"), patient());
+    let error = get(&refused, "a").unwrap_err();
+    assert!(matches!(error, Error::Refused(_)), "{error:?}");
+    let right = link(&format!("redis://:hush-hush@127.0.0.1:{port}/"), patient());
+    assert_eq!(get(&right, "a").unwrap(), Value::Nil);
+    for shown in [format!("{refused:?} {right:?}"), format!("{error:?} {error}")] {
+        assert!(!shown.contains("hush"), "{shown}");
+    }
+    let error = BlockingLink::open("redis://me:hush-hush@[::1", patient(), OWN).unwrap_err();
+    assert!(matches!(error, Error::Refused(_)), "{error:?}");
+    let shown = format!("{error:?} {error} {}", std::error::Error::source(&error).unwrap());
+    assert!(!shown.contains("hush"), "{shown}");
+}
+
+#[test]
+fn eight_threads_get_their_own_values_ten_thousand_times() {
+    let server = Server::start();
+    let link = link(&server.url(), patient());
+    thread::scope(|scope| {
+        for worker in 0..8 {
+            let link = &link;
+            scope.spawn(move || {
+                for number in 0..1_250 {
+                    let (key, value) = (format!("{worker}-{}", number % 7), format!("{worker} {number}"));
+                    let replies = send(link, commands([&["SET", &key, &value], &["GET", &key]])).unwrap();
+                    assert_eq!(replies, [Value::Okay, text(&value)]);
+                }
+            });
+        }
+    });
+    let clients: String = server.ask(&["CLIENT", "LIST"]);
+    assert!(clients.lines().count() <= 9, "one a thread and the one that asks: {clients}");
+}
+
+#[test]
+fn a_connection_that_was_closed_while_it_was_idle_fails_no_command() {
+    let server = Server::start();
+    let link = link(&server.url(), patient());
+    get(&link, "a").unwrap();
+    link.age(Duration::from_secs(11));
+    let before: String = server.ask(&["CLIENT", "ID"]);
+    server.ask::<u32>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    assert_eq!(get(&link, "a").unwrap(), Value::Nil, "{before}");
+    // One that still works is not replaced.
+    let id = send(&link, commands([&["CLIENT", "ID"]])).unwrap();
+    link.age(Duration::from_secs(11));
+    assert_eq!(send(&link, commands([&["CLIENT", "ID"]])).unwrap(), id);
+}
+
+#[test]
+fn what_is_pushed_arrives_on_channels_old_and_new() {
+    let server = Server::start();
+    let link = link(&server.url(), patient());
+    let mut watches = Vec::new();
+    for id in 0..5 {
+        let channel = format!("c{id}");
+        let (watching, told) = watch(&link, &channel, id);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        assert!(watching.is_listening());
+        server.ask::<u32>(&["PUBLISH", &channel, &message('r', 2, id)]);
+        server.ask::<u32>(&["PUBLISH", &channel, &message('w', OWN, id)]);
+        server.ask::<u32>(&["PUBLISH", &channel, "nonsense"]);
+        server.ask::<u32>(&["PUBLISH", &channel, &message('w', 2, id)]);
+        assert_eq!(
+            [told.recv_timeout(LONG).unwrap(), told.recv_timeout(LONG).unwrap()],
+            [Push::Released, Push::Written]
+        );
+        watches.push((watching, told));
+    }
+    let names: Vec<String> = server.ask(&["PUBSUB", "CHANNELS"]);
+    let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+    assert_eq!(names.len(), 6, "five, and the thread's own: {names:?}");
+    assert!(watches.iter().all(|(_, told)| told.try_recv().is_err()), "nobody is told of another's key");
+}
+
+#[test]
+fn a_channel_is_listened_to_though_the_message_about_it_was_lost() {
+    let server = Server::start();
+    let link = link(&server.url(), patient());
+    let (_first, told) = watch(&link, "c1", 1);
+    assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+    // Who wants one more channel may not publish that; the thread only subscribes.
+    server.ask::<String>(&["ACL", "SETUSER", "default", "-publish"]);
+    let (second, told) = watch(&link, "c2", 1);
+    assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+    assert!(second.is_listening());
+}
+
+#[test]
+fn what_is_pushed_arrives_again_after_a_restart() {
+    let mut server = Server::start();
+    let link = link(&server.url(), patient());
+    let (watching, told) = watch(&link, "c", 7);
+    assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+    for _ in 0..2 {
+        server.kill();
+        eventually("it notices", || !watching.is_listening());
+        server.restart();
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        assert!(watching.is_listening());
+        server.ask::<u32>(&["PUBLISH", "c", &message('r', 2, 7)]);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Released);
+    }
+}
+
+#[test]
+fn a_connection_that_goes_silent_is_not_listened_to() {
+    let server = Server::start();
+    let proxy = Proxy::to(server.port());
+    let link = link(&proxy.url(), SHORT);
+    let (watching, told) = watch(&link, "c", 7);
+    assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+    proxy.silence();
+    eventually("it notices", || !watching.is_listening());
+    assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening, "over a new one");
+    server.ask::<u32>(&["PUBLISH", "c", &message('r', 2, 7)]);
+    assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Released);
+}
+
+#[test]
+fn a_link_that_is_dropped_ends_its_thread_and_does_not_wait_for_it() {
+    let server = Server::start();
+    for is_paused in [false, true] {
+        let link = link(&server.url(), SHORT);
+        let (watching, told) = watch(&link, "c", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        if is_paused {
+            server.pause();
+        }
+        let thread = link.thread();
+        let start = Instant::now();
+        drop(link);
+        assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+        // The watch may live on.
+        eventually("the thread ends", || {
+            thread.upgrade().is_none() || Arc::strong_count(&thread.upgrade().unwrap()) <= 2
+        });
+        drop(watching);
+        eventually("nothing is left", || thread.upgrade().is_none());
+        server.resume();
+    }
+}

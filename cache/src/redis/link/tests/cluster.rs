@@ -1,0 +1,193 @@
+//! For tasks, to a cluster.
+
+use super::places::{Place, everywhere};
+use super::server::Server;
+use super::{LONG, OWN, SHORT, SLACK, commands, eventually, is_away, message, patient, text, watch};
+use crate::lease::Push;
+use crate::redis::error::Error;
+use crate::redis::link::{ClusterLink, Limits, Link};
+use redis::Value;
+use std::sync::Arc;
+use std::time::Instant;
+
+const OPTIONS: [&str; 8] = [
+    "--cluster-enabled",
+    "yes",
+    "--cluster-config-file",
+    "nodes.conf",
+    "--cluster-announce-ip",
+    "127.0.0.1",
+    "--cluster-node-timeout",
+    "5000",
+];
+
+/// A cluster of one server.
+fn one_node() -> Server {
+    let server = Server::with(&OPTIONS);
+    server.ask::<String>(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    is_whole(&server);
+    server
+}
+
+fn is_whole(server: &Server) {
+    eventually("the cluster is whole", || server.ask::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:ok"));
+}
+
+/// Two servers with half of the slots each.
+fn two_nodes() -> [Server; 2] {
+    let servers = [Server::with(&OPTIONS), Server::with(&OPTIONS)];
+    servers[0].ask::<String>(&["CLUSTER", "ADDSLOTSRANGE", "0", "8191"]);
+    servers[1].ask::<String>(&["CLUSTER", "ADDSLOTSRANGE", "8192", "16383"]);
+    servers[1].ask::<String>(&["CONFIG", "SET", "cluster-allow-pubsubshard-when-down", "yes"]);
+    servers[1].ask::<String>(&["CLUSTER", "SET-CONFIG-EPOCH", "2"]);
+    servers[0].ask::<String>(&["CLUSTER", "MEET", "127.0.0.1", &servers[1].port().to_string()]);
+    servers.each_ref().map(is_whole);
+    eventually("each knows the other's slots", || {
+        servers.iter().all(|server| server.ask::<Vec<Value>>(&["CLUSTER", "SLOTS"]).len() == 2)
+    });
+    servers
+}
+
+fn link(place: &Place, server: &Server, limits: Limits) -> ClusterLink {
+    place.make(|| ClusterLink::open([server.url()], limits, OWN))
+}
+
+async fn get(link: &ClusterLink, key: &str) -> Result<Value, Error> {
+    link.send(commands([&["GET", key]])).await.map(|mut replies| replies.remove(0))
+}
+
+#[test]
+fn each_command_has_its_reply_and_what_fails_does_so_in_its_place() {
+    let server = one_node();
+    everywhere(|place| {
+        let link = link(place, &server, patient());
+        assert!(link.is_cluster());
+        let sent = commands([&["SET", "{a}:v", "1"], &["LPUSH", "{a}:v", "x"], &["GET", "{a}:v"], &["GET", "{a}:l"]]);
+        let replies = place.run(link.send(sent)).unwrap();
+        assert_eq!((&replies[0], &replies[2], &replies[3]), (&Value::Okay, &text("1"), &Value::Nil));
+        let Value::ServerError(error) = &replies[1] else { panic!("{replies:?}") };
+        assert!(matches!(Error::from(error.clone()), Error::WrongType), "{error:?}");
+    });
+}
+
+#[test]
+fn a_hundred_tasks_get_their_own_values_of_two_servers_ten_thousand_times() {
+    let servers = two_nodes();
+    everywhere(|place| {
+        let link = Arc::new(link(place, &servers[0], patient()));
+        place.run_all((0..100).map(|worker| {
+            let link = Arc::clone(&link);
+            async move {
+                for number in 0..100 {
+                    let (key, value) = (format!("{worker}-{}", number % 7), format!("{worker} {number}"));
+                    let replies = link.send(commands([&["SET", &key, &value], &["GET", &key]])).await.unwrap();
+                    assert_eq!(replies, [Value::Okay, text(&value)]);
+                }
+            }
+        }));
+        drop(link);
+    });
+    for server in &servers {
+        assert!(server.ask::<usize>(&["DBSIZE"]) > 100, "both have some of the 700 keys");
+    }
+}
+
+#[test]
+fn what_is_pushed_to_a_shard_arrives_from_each_server() {
+    let servers = two_nodes();
+    everywhere(|place| {
+        let link = link(place, &servers[0], patient());
+        // `b` is slot 3300, `a` is slot 15495.
+        for (server, channel) in servers.iter().zip(["{b}:c", "{a}:c"]) {
+            let (watching, told) = watch(&link, channel, 7);
+            assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+            assert!(watching.is_listening());
+            for (what, writer) in [('r', OWN), ('w', OWN), ('w', 2)] {
+                assert_eq!(server.ask::<u32>(&["SPUBLISH", channel, &message(what, writer, 7)]), 1);
+            }
+            let pushes = [told.recv_timeout(LONG).unwrap(), told.recv_timeout(LONG).unwrap()];
+            assert_eq!(pushes, [Push::Released, Push::Written]);
+        }
+    });
+}
+
+#[test]
+fn a_slot_that_has_moved_is_found() {
+    let servers = two_nodes();
+    everywhere(|place| {
+        // `b` is slot 3300.
+        let owner = |server: &Server| {
+            let id: String = server.ask(&["CLUSTER", "MYID"]);
+            servers.iter().rev().for_each(|at| {
+                at.ask::<String>(&["CLUSTER", "SETSLOT", "3300", "NODE", &id]);
+            });
+        };
+        owner(&servers[0]);
+        let link = link(place, &servers[0], patient());
+        place.run(link.send(commands([&["GET", "b"]]))).unwrap();
+        owner(&servers[1]);
+        assert_eq!(place.run(link.send(commands([&["SET", "b", "1"]]))).unwrap(), [Value::Okay]);
+        let replies = place.run(link.send(commands([&["GET", "b"], &["PTTL", "b"]]))).unwrap();
+        assert_eq!(replies, [text("1"), Value::Int(-1)]);
+        servers[1].ask::<u32>(&["DEL", "b"]);
+    });
+}
+
+#[test]
+fn a_server_that_is_killed_is_away_and_works_when_it_is_back_and_pushes() {
+    everywhere(|place| {
+        let mut server = one_node();
+        let link = link(place, &server, SHORT);
+        let (watching, told) = watch(&link, "c", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        place.run(get(&link, "a")).unwrap();
+        server.kill();
+        for _ in 0..3 {
+            let start = Instant::now();
+            assert!(is_away(&place.run(get(&link, "a"))));
+            assert!(start.elapsed() < SHORT.connect + SHORT.response + SLACK, "{:?}", start.elapsed());
+        }
+        eventually("it notices", || !watching.is_listening());
+        server.restart();
+        is_whole(&server);
+        eventually("it works again", || place.run(get(&link, "a")).is_ok());
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        server.ask::<u32>(&["SPUBLISH", "c", &message('r', 2, 7)]);
+        eventually("it is told", || told.try_iter().any(|push| push == Push::Released));
+        assert!(watching.is_listening());
+    });
+}
+
+#[test]
+fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
+    let server = one_node();
+    everywhere(|place| {
+        let link = link(place, &server, SHORT);
+        for key in ["a", "b", "c"] {
+            place.run(link.send(commands([&["SET", key, key]]))).unwrap();
+        }
+        for _ in 0..3 {
+            server.pause();
+            let start = Instant::now();
+            assert!(is_away(&place.run(get(&link, "a"))));
+            assert!(start.elapsed() < SHORT.response + SLACK, "{:?}", start.elapsed());
+            server.resume();
+            eventually("it works again", || place.run(get(&link, "b")).is_ok_and(|value| value == text("b")));
+            assert_eq!(place.run(get(&link, "c")).unwrap(), text("c"));
+        }
+    });
+}
+
+#[test]
+fn passwords_are_not_shown_and_no_address_is_an_error() {
+    everywhere(|place| {
+        let link = place.make(|| ClusterLink::open(["redis://me:hush-hush@127.0.0.1:1/"], SHORT, OWN));
+        let error = place.run(get(&link, "a")).unwrap_err();
+        let shown = format!("{link:?} {error:?} {error}");
+        assert!(shown.contains("127.0.0.1") && !shown.contains("hush"), "{shown}");
+        place.make(|| {
+            assert!(matches!(ClusterLink::open([""; 0], SHORT, OWN), Err(Error::Refused(_))));
+            Ok(())
+        });
+    });
+}

@@ -1,0 +1,81 @@
+//! Where a link for tasks is made, and where it is used.
+
+use crate::redis::error::Error;
+use std::future::Future;
+
+/// A runtime of tokio lives as long as this.
+pub(super) struct Place {
+    name: &'static str,
+    made_in: Option<tokio::runtime::Runtime>,
+    used_in: UsedIn,
+}
+
+enum UsedIn {
+    /// A loop that polls and parks, and nothing else.
+    Bare,
+    Smol,
+    Tokio(tokio::runtime::Runtime),
+}
+
+fn tokio() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
+}
+
+/// All combinations that the features permit.
+pub(super) fn everywhere(test: impl Fn(&Place)) {
+    let used: [(&str, fn() -> UsedIn); 3] =
+        [("a bare block_on", || UsedIn::Bare), ("smol", || UsedIn::Smol), ("tokio", || UsedIn::Tokio(tokio()))];
+    for is_made_in_tokio in [false, true] {
+        let is_possible = if is_made_in_tokio { cfg!(feature = "redis-tokio") } else { cfg!(feature = "redis-smol") };
+        if !is_possible {
+            continue;
+        }
+        for (name, used_in) in used {
+            let place = Place { name, made_in: is_made_in_tokio.then(tokio), used_in: used_in() };
+            eprintln!("made in tokio: {is_made_in_tokio}; used in: {name}");
+            test(&place);
+        }
+    }
+}
+
+impl Place {
+    /// Makes a link here.
+    pub(super) fn make<L>(&self, make: impl FnOnce() -> Result<L, Error>) -> L {
+        let _guard = self.made_in.as_ref().map(tokio::runtime::Runtime::enter);
+        make().expect("a link can be made here")
+    }
+
+    /// Waits for a future here.
+    pub(super) fn run<T>(&self, future: impl Future<Output = T>) -> T {
+        match &self.used_in {
+            UsedIn::Bare => futures_lite::future::block_on(future),
+            UsedIn::Smol => smol::block_on(future),
+            UsedIn::Tokio(runtime) => runtime.block_on(future),
+        }
+    }
+
+    /// Runs tasks at the same time, on several threads where there are several, and waits for all.
+    pub(super) fn run_all<F: Future<Output = ()> + Send + 'static>(&self, tasks: impl IntoIterator<Item = F>) {
+        match &self.used_in {
+            UsedIn::Tokio(runtime) => {
+                let handles: Vec<_> = tasks.into_iter().map(|task| runtime.spawn(task)).collect();
+                handles.into_iter().for_each(|handle| runtime.block_on(handle).expect("no panic"));
+            }
+            UsedIn::Smol => {
+                let tasks: Vec<_> = tasks.into_iter().map(smol::spawn).collect();
+                tasks.into_iter().for_each(smol::block_on);
+            }
+            UsedIn::Bare => std::thread::scope(|scope| {
+                for task in tasks {
+                    scope.spawn(move || futures_lite::future::block_on(task));
+                }
+            }),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        eprintln!("done: {}", self.name);
+    }
+}

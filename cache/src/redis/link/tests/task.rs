@@ -1,0 +1,215 @@
+//! For tasks, to one server.
+
+use super::places::{Place, everywhere};
+use super::proxy::Proxy;
+use super::server::Server;
+use super::{LONG, OWN, SHORT, SLACK, commands, eventually, is_away, message, patient, text, watch};
+use crate::lease::Push;
+use crate::redis::error::Error;
+use crate::redis::link::{Limits, Link, TaskLink};
+use redis::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn link(place: &Place, url: &str, limits: Limits) -> TaskLink {
+    place.make(|| TaskLink::open(url, limits, OWN))
+}
+
+async fn get(link: &TaskLink, key: &str) -> Result<Value, Error> {
+    link.send(commands([&["GET", key]])).await.map(|mut replies| replies.remove(0))
+}
+
+#[test]
+fn each_command_has_its_reply_and_what_fails_does_so_in_its_place() {
+    let server = Server::start();
+    everywhere(|place| {
+        let link = link(place, &server.url(), patient());
+        let sent = commands([&["SET", "a", "1"], &["LPUSH", "a", "x"], &["GET", "a"], &["NONSENSE"], &["GET", "b"]]);
+        let replies = place.run(link.send(sent)).unwrap();
+        assert_eq!((&replies[0], &replies[2], &replies[4]), (&Value::Okay, &text("1"), &Value::Nil));
+        assert!(matches!((&replies[1], &replies[3]), (Value::ServerError(_), Value::ServerError(_))), "{replies:?}");
+        assert_eq!(place.run(link.send(commands([]))).unwrap(), []);
+    });
+}
+
+#[test]
+fn a_hundred_tasks_get_their_own_values_ten_thousand_times() {
+    let server = Server::start();
+    everywhere(|place| {
+        let link = Arc::new(link(place, &server.url(), patient()));
+        place.run_all((0..100).map(|worker| {
+            let link = Arc::clone(&link);
+            async move {
+                for number in 0..100 {
+                    let (key, value) = (format!("{worker}-{}", number % 7), format!("{worker} {number}"));
+                    let replies = link.send(commands([&["SET", &key, &value], &["GET", &key]])).await.unwrap();
+                    assert_eq!(replies, [Value::Okay, text(&value)]);
+                }
+            }
+        }));
+        drop(link);
+    });
+}
+
+#[test]
+fn a_server_that_is_killed_is_away_and_works_when_it_is_back() {
+    everywhere(|place| {
+        let mut server = Server::start();
+        let link = link(place, &server.url(), SHORT);
+        place.run(get(&link, "a")).unwrap();
+        for _ in 0..2 {
+            server.kill();
+            for _ in 0..3 {
+                let start = Instant::now();
+                assert!(is_away(&place.run(get(&link, "a"))));
+                assert!(start.elapsed() < SHORT.connect + SLACK, "{:?}", start.elapsed());
+            }
+            server.restart();
+            assert_eq!(place.run(get(&link, "a")).unwrap(), Value::Nil, "the first command works");
+        }
+    });
+}
+
+#[test]
+fn a_server_that_is_away_at_first_works_when_it_comes() {
+    everywhere(|place| {
+        let mut server = Server::start();
+        server.kill();
+        let link = link(place, &server.url(), SHORT);
+        let (watching, told) = watch(&link, "c", 7);
+        assert!(is_away(&place.run(get(&link, "a"))));
+        assert!(!watching.is_listening());
+        server.restart();
+        assert_eq!(place.run(get(&link, "a")).unwrap(), Value::Nil);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+    });
+}
+
+#[test]
+fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
+    let server = Server::start();
+    everywhere(|place| {
+        let link = link(place, &server.url(), SHORT);
+        place.run(link.send(commands([&["MSET", "a", "1", "b", "2", "c", "3"]]))).unwrap();
+        for _ in 0..3 {
+            server.pause();
+            for _ in 0..2 {
+                let start = Instant::now();
+                assert!(is_away(&place.run(get(&link, "a"))));
+                assert!(start.elapsed() < SHORT.response + SLACK, "{:?}", start.elapsed());
+            }
+            server.resume();
+            assert_eq!(place.run(get(&link, "b")).unwrap(), text("2"));
+            assert_eq!(place.run(get(&link, "c")).unwrap(), text("3"));
+        }
+    });
+}
+
+#[test]
+fn all_who_wait_for_a_connection_share_the_failure() {
+    let server = Server::start();
+    everywhere(|place| {
+        let link = Arc::new(link(place, &server.url(), SHORT));
+        server.pause();
+        let start = Instant::now();
+        place.run_all((0..20).map(|_| {
+            let link = Arc::clone(&link);
+            async move { assert!(is_away(&get(&link, "a").await)) }
+        }));
+        assert!(start.elapsed() < SHORT.connect * 5 + SLACK, "not one after the other: {:?}", start.elapsed());
+        server.resume();
+        assert_eq!(place.run(get(&link, "a")).unwrap(), Value::Nil);
+        drop(link);
+    });
+}
+
+#[test]
+fn a_connection_that_goes_silent_is_replaced() {
+    let server = Server::start();
+    everywhere(|place| {
+        let proxy = Proxy::to(server.port());
+        let limits = Limits { connect: LONG, response: Duration::from_millis(50) };
+        let link = link(place, &proxy.url(), limits);
+        let (watching, told) = watch(&link, "c", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        proxy.silence();
+        let start = Instant::now();
+        while is_away(&place.run(get(&link, "a"))) {
+            assert!(start.elapsed() < LONG);
+        }
+        assert!(start.elapsed() > limits.response * 5, "a server that hangs keeps its connection for a while");
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening, "over the new one");
+        assert!(watching.is_listening());
+        assert!(proxy.accepted() >= 2);
+    });
+}
+
+#[test]
+fn a_server_that_refuses_this_client_is_not_away_until_it_lets_it_in() {
+    let server = Server::start();
+    everywhere(|place| {
+        let port = server.port();
+        let link = link(place, &format!("redis://me:hush-hush@127.0.0.1:{port}/"), patient());
+        server.ask::<u32>(&["ACL", "DELUSER", "me"]);
+        let error = place.run(get(&link, "a")).unwrap_err();
+        assert!(matches!(error, Error::Refused(_)), "{error:?}");
+        let shown = format!("{error:?} {error} {link:?}");
+        assert!(!shown.contains("hush"), "{shown}");
+        server.ask::<String>(&["ACL", "SETUSER", "me", "on", ">hush-hush", "+@all", "~*", "&*"]);
+        assert_eq!(place.run(get(&link, "a")).unwrap(), Value::Nil);
+    });
+}
+
+#[test]
+fn what_is_pushed_arrives_and_again_after_a_restart() {
+    everywhere(|place| {
+        let mut server = Server::start();
+        let link = link(place, &server.url(), patient());
+        let (watching, told) = watch(&link, "c", 7);
+        let (other, other_told) = watch(&link, "d", 7);
+        for _ in 0..3 {
+            assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+            assert_eq!(other_told.recv_timeout(LONG).unwrap(), Push::Listening);
+            assert!(watching.is_listening() && other.is_listening());
+            for (what, writer) in [('r', OWN), ('w', OWN), ('w', 2)] {
+                server.ask::<u32>(&["PUBLISH", "c", &message(what, writer, 7)]);
+            }
+            let pushes = [told.recv_timeout(LONG).unwrap(), told.recv_timeout(LONG).unwrap()];
+            assert_eq!(pushes, [Push::Released, Push::Written]);
+            assert!(other_told.try_recv().is_err());
+            server.kill();
+            eventually("it notices, though nobody sends", || !watching.is_listening() && !other.is_listening());
+            server.restart();
+        }
+    });
+}
+
+#[test]
+fn what_is_spawned_is_done() {
+    let server = Server::start();
+    everywhere(|place| {
+        let link = Arc::new(link(place, &server.url(), patient()));
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let shared = Arc::clone(&link);
+        link.spawn(Box::pin(async move {
+            let _ = sender.send(get(&shared, "a").await.is_ok());
+        }));
+        assert!(receiver.recv_timeout(LONG).unwrap());
+    });
+}
+
+#[test]
+fn a_link_that_is_dropped_leaves_no_connection_though_a_watch_lives_on() {
+    let server = Server::start();
+    everywhere(|place| {
+        let link = link(place, &server.url(), patient());
+        let (watching, told) = watch(&link, "c", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        drop(link);
+        eventually("the connection is closed", || {
+            let clients: String = server.ask(&["CLIENT", "LIST"]);
+            clients.lines().count() == 1
+        });
+        drop(watching);
+    });
+}

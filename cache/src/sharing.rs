@@ -1,0 +1,104 @@
+//! What a cache needs beside a store that several processes share.
+
+use crate::breaker::{Breaker, NotAsked};
+use crate::config;
+use crate::error::StoreError;
+use crate::inner::Inner;
+use crate::lease::Lease;
+use crate::stats::Count;
+use crate::store::Store;
+use async_lock::Semaphore;
+use parking_lot::Mutex;
+use std::future::Future;
+use std::sync::Arc;
+
+pub(crate) struct Sharing {
+    /// Bounds the loads past the store.
+    pub(crate) uncached: Semaphore,
+    breaker: Breaker,
+    last_error: Mutex<Option<StoreError>>,
+}
+
+impl Sharing {
+    pub(crate) fn new(config: &config::Sharing) -> Self {
+        Self {
+            uncached: Semaphore::new(config.max_uncached_loads),
+            breaker: Breaker::new(config.breaker_failures, config.breaker_open),
+            last_error: Mutex::default(),
+        }
+    }
+
+    /// Why the store failed the last time.
+    pub(crate) fn last_error(&self) -> StoreError {
+        self.last_error.lock().clone().unwrap_or_else(|| Arc::new(NotAsked))
+    }
+}
+
+/// Whether a request is made of a store that does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Not for a while.
+    Breaker,
+    /// All the same: it cannot be made later.
+    Always,
+}
+
+impl<V, S> Inner<V, S> {
+    /// What the store says, unless it has not answered of late.
+    pub(crate) async fn ask<Q, T>(&self, request: impl Future<Output = Result<T, S::Error>>) -> Result<T, Failure>
+    where
+        Q: ?Sized,
+        S: Store<Q, V>,
+    {
+        self.ask_with::<Q, T>(Patience::Breaker, request).await
+    }
+
+    pub(crate) async fn ask_with<Q, T>(
+        &self,
+        patience: Patience,
+        request: impl Future<Output = Result<T, S::Error>>,
+    ) -> Result<T, Failure>
+    where
+        Q: ?Sized,
+        S: Store<Q, V>,
+    {
+        let (Some(lease), Some(sharing)) = (self.store.lease(), &self.sharing) else {
+            return request.await.map_err(|error| Failure::new(self.store_failed(error), true));
+        };
+        if patience == Patience::Breaker && !sharing.breaker.allows(self.now(), || self.config.random()) {
+            return Err(Failure::new(Arc::new(NotAsked), false));
+        }
+        match request.await {
+            Ok(answer) => {
+                sharing.breaker.answered();
+                Ok(answer)
+            }
+            Err(error) => {
+                let is_ambiguous = lease.is_ambiguous(&error);
+                // What the server refuses it has answered.
+                if !is_ambiguous {
+                    sharing.breaker.answered();
+                } else if sharing.breaker.unanswered(self.now(), || self.config.random()) {
+                    self.counters.add(Count::BreakerOpened);
+                }
+                let error = self.store_failed(error);
+                *sharing.last_error.lock() = Some(Arc::clone(&error));
+                Err(Failure::new(error, is_ambiguous))
+            }
+        }
+    }
+}
+
+/// Why a request to the store has brought nothing.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: StoreError,
+    /// It may have been carried out all the same.
+    pub(crate) is_ambiguous: bool,
+}
+
+impl Failure {
+    fn new(error: StoreError, is_ambiguous: bool) -> Self {
+        Self { error, is_ambiguous }
+    }
+}

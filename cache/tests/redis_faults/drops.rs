@@ -1,0 +1,102 @@
+//! Futures that are dropped at every await point.
+
+use super::settings::{Kind, Settings};
+use super::subject::{tasks_cache, threads_cache};
+use crate::redis_support::server::Server;
+use futures_lite::future::{poll_once, yield_now};
+use std::future::Future;
+use std::pin::pin;
+use std::thread;
+use std::time::Duration;
+
+const KEYS: usize = 16;
+const DROPS: u32 = 10_000;
+
+/// What each read of the key returns, and nobody else's.
+fn value(key: &str) -> String {
+    format!("value-of-{key}")
+}
+
+/// Polls `call` a few times, and drops it, unless it has ended before.
+async fn drop_early<T>(call: impl Future<Output = T>) -> Option<T> {
+    let mut call = pin!(call);
+    for _ in 0..fastrand::u32(0..6) {
+        if let Some(ended) = poll_once(&mut call).await {
+            return Some(ended);
+        }
+        // Gives an answer the time to come, now and then.
+        match fastrand::u32(0..4) {
+            0 => thread::sleep(Duration::from_micros(200)),
+            _ => yield_now().await,
+        }
+    }
+    None
+}
+
+pub(crate) fn k6_a_future_that_is_dropped_anywhere_leaves_each_key_its_own_value(kind: Kind) {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    fastrand::seed(seed);
+    let server = Server::start();
+    // What a dropped future has left half done does not hold up the end.
+    let settings = Settings { lease: Duration::from_millis(500), ..Settings::new(kind, server.url()) };
+    if kind == Kind::Threads {
+        return threads_that_give_up(&settings);
+    }
+    let cache = tasks_cache(&settings);
+    kind.drive(async {
+        for number in 0..DROPS {
+            let key = format!("k{}", number as usize % KEYS);
+            match fastrand::u32(0..8) {
+                0 => drop(drop_early(cache.put(key.as_str(), value(&key))).await),
+                1 => drop(drop_early(cache.invalidate(key.as_str())).await),
+                2 | 3 => {
+                    if let Some(Ok(Some(found))) = drop_early(cache.get(key.as_str())).await {
+                        assert_eq!(*found, value(&key));
+                    }
+                }
+                _ => {
+                    let load = || async { Ok(value(&key)) };
+                    if let Some(found) = drop_early(cache.get_or_load(key.as_str(), load)).await {
+                        assert_eq!(*found.expect("no error escapes"), value(&key));
+                    }
+                }
+            }
+        }
+        for number in 0..KEYS {
+            let key = format!("k{number}");
+            let found = cache.get_or_load(key.as_str(), || async { Ok(value(&key)) }).await;
+            assert_eq!(*found.expect("no error escapes"), value(&key));
+            let found = cache.get(key.as_str()).await.expect("the server is there").expect("it is stored");
+            assert_eq!(*found, value(&key));
+        }
+    });
+}
+
+/// A thread cannot be dropped. It can give up, which leaves an answer that comes too late.
+fn threads_that_give_up(settings: &Settings) {
+    let cache = threads_cache(&Settings { response: Duration::from_millis(1), ..settings.clone() });
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for number in 0..DROPS / 4 {
+                    let key = format!("k{}", number as usize % KEYS);
+                    match fastrand::u32(0..8) {
+                        // Errors are of those that have given up.
+                        0 => drop(cache.put(key.as_str(), value(&key))),
+                        1 => drop(cache.invalidate(key.as_str())),
+                        2 | 3 => {
+                            if let Ok(Some(found)) = cache.get(key.as_str()) {
+                                assert_eq!(*found, value(&key));
+                            }
+                        }
+                        _ => {
+                            let found = cache.get_or_load(key.as_str(), || Ok(value(&key)));
+                            assert_eq!(*found.expect("no error escapes"), value(&key));
+                        }
+                    }
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,209 @@
+//! Who fails, and how, at random instants of a load that three processes want.
+//!
+//! | fails | killed | stopped | restarted | made to forget |
+//! |---|---|---|---|---|
+//! | the process that loads | yes | yes | | |
+//! | a process that waits | yes | yes | | |
+//! | the server | and started later | yes | yes | all keys and scripts |
+//!
+//! `ONEFLIGHT_MATRIX_ROUNDS` is how often each is tried (default 2), `ONEFLIGHT_MATRIX_SEED` repeats a round that has failed.
+
+use super::peer::{Load, Peer, loads};
+use super::settings::{Kind, Settings};
+use super::watcher::{Watcher, version_in};
+use crate::redis_support::server::Server;
+use crate::redis_support::signal::Signal;
+use crate::redis_support::until;
+use std::env;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const LEASE: Duration = Duration::from_millis(600);
+const CALLERS: usize = 5;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    HolderKilled,
+    HolderStopped,
+    WaiterKilled,
+    WaiterStopped,
+    ServerKilled,
+    ServerStopped,
+    ServerRestarted,
+    ServerFlushed,
+}
+
+/// What happens in a round, beside the callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Fault,
+    /// What was stopped goes on, what was killed is started.
+    Over,
+    /// The holder's load ends.
+    Open,
+    /// The process that does not fail writes the key.
+    Put,
+}
+
+impl Fault {
+    fn is_of_server(self) -> bool {
+        matches!(self, Self::ServerKilled | Self::ServerStopped | Self::ServerRestarted | Self::ServerFlushed)
+    }
+
+    /// How many loads it may come to, in three processes. Without a server each loads by itself; otherwise one takes over.
+    fn most_loads(self) -> usize {
+        if self.is_of_server() { 3 } else { 2 }
+    }
+}
+
+/// Three processes whose callers want one key.
+struct Round {
+    fault: Fault,
+    server: Server,
+    holder: Peer,
+    /// The one that may fail.
+    waiter: Peer,
+    /// The one that does not.
+    other: Peer,
+    /// What the holder loads: the gate of its load.
+    first: String,
+}
+
+impl Round {
+    /// All callers wait.
+    fn new(kind: Kind, fault: Fault, database: &Server, load: u64) -> Self {
+        let server = Server::start();
+        let settings = Settings { database: database.port(), lease: LEASE, ..Settings::new(kind, server.url()) };
+        let [holder, waiter, other] = Peer::several(&Settings { response: Duration::from_millis(300), ..settings });
+        holder.read("read", "k", CALLERS, Load::Gate, "version");
+        let (_, event) = holder.wait_for(1, "load k ");
+        let first = event.rsplit(' ').next().expect("rsplit returns one part at least").to_owned();
+        for peer in [&waiter, &other] {
+            peer.read("read", "k", CALLERS, Load::Millis(load), "version");
+        }
+        for peer in [&holder, &waiter, &other] {
+            peer.wait_for_waiters("k", CALLERS - 1);
+        }
+        Self { fault, server, holder, waiter, other, first }
+    }
+
+    fn take(&mut self, step: Step) {
+        match (step, self.fault) {
+            (Step::Open, _) => self.holder.open(&self.first),
+            (Step::Put, _) => self.other.say("put put k version"),
+            (Step::Fault, Fault::HolderKilled) => self.holder.signal(Signal::Kill),
+            (Step::Fault, Fault::HolderStopped) => self.holder.signal(Signal::Stop),
+            (Step::Over, Fault::HolderStopped) => self.holder.signal(Signal::Continue),
+            (Step::Fault, Fault::WaiterKilled) => self.waiter.signal(Signal::Kill),
+            (Step::Fault, Fault::WaiterStopped) => self.waiter.signal(Signal::Stop),
+            (Step::Over, Fault::WaiterStopped) => self.waiter.signal(Signal::Continue),
+            (Step::Fault, Fault::ServerKilled) => self.server.kill(),
+            (Step::Over, Fault::ServerKilled) | (Step::Fault, Fault::ServerRestarted) => self.server.restart(),
+            (Step::Fault, Fault::ServerStopped) => self.server.stop(),
+            (Step::Over, Fault::ServerStopped) => self.server.cont(),
+            (Step::Fault, Fault::ServerFlushed) => {
+                self.server.flush_all();
+                self.server.script_flush();
+            }
+            (Step::Over, _) => {}
+        }
+    }
+
+    /// Those that have not been killed.
+    fn alive(&self) -> Vec<&Peer> {
+        match self.fault {
+            Fault::HolderKilled => vec![&self.waiter, &self.other],
+            Fault::WaiterKilled => vec![&self.holder, &self.other],
+            _ => vec![&self.holder, &self.waiter, &self.other],
+        }
+    }
+
+    /// The version that was put, if it was; `None` if the server did not let it.
+    fn put(&self) -> Option<u64> {
+        until("the put has ended", || {
+            let events = self.other.events();
+            let done = events.iter().find_map(|(_, event)| event.strip_prefix("done put "));
+            let failed = events.iter().any(|(_, event)| event.starts_with("failed put ") && self.fault.is_of_server());
+            done.map(version_in).or(failed.then_some(None))
+        })
+    }
+}
+
+/// Callers and writes as `seed` will have it. Panics if anything is wrong.
+fn round(kind: Kind, fault: Fault, database: &Server, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut round = Round::new(kind, fault, database, random.u64(20..300));
+    let port = round.server.port();
+    let watcher = Watcher::start(port);
+
+    let lease = u64::try_from(LEASE.as_millis()).expect("it is short");
+    let mut moment = |from: u64| Duration::from_millis(random.u64(from..from + lease * 3 / 2));
+    let fails = moment(0);
+    let mut steps = vec![(fails, Step::Fault), (fails + moment(1), Step::Over), (moment(0), Step::Open)];
+    let puts = random.bool();
+    if puts {
+        steps.push((moment(0), Step::Put));
+    }
+    steps.sort_by_key(|(moment, _)| *moment);
+    let begin = Instant::now();
+    for (moment, step) in steps {
+        thread::sleep(moment.saturating_sub(begin.elapsed()));
+        round.take(step);
+    }
+
+    for peer in round.alive() {
+        peer.wait_for_answers("read", CALLERS);
+    }
+    let put = puts.then(|| round.put()).flatten();
+    let loads = loads([&round.holder, &round.waiter, &round.other], "k");
+    assert!(loads <= fault.most_loads(), "{loads} loads");
+
+    // Whoever asks now gets what is stored, or what is newer.
+    let seen = watcher.seen(port);
+    let newest = seen.versions.last().copied().max(put);
+    for peer in round.alive() {
+        peer.read("last", "k", 1, Load::Millis(0), "version");
+        let version = version_in(&peer.wait_for_answers("last", 1).1[0]);
+        assert!(version.is_some() && version >= newest, "{version:?} after {newest:?}");
+    }
+    let seen = watcher.seen(port);
+    assert!(seen.endless.is_empty(), "{:?}", seen.endless);
+    // But for a put, which wins whatever is there: only newer ones replace what is stored.
+    let is_stale = |pair: &[u64]| pair[1] < pair[0] && Some(pair[1]) != put;
+    assert!(!seen.versions.windows(2).any(is_stale), "{:?}, put {put:?}", seen.versions);
+}
+
+fn rounds(fault: Fault) {
+    let number = |name| env::var(name).ok().map(|value| value.parse::<u64>().expect("a number"));
+    let rounds = number("ONEFLIGHT_MATRIX_ROUNDS").unwrap_or(2);
+    let seed = number("ONEFLIGHT_MATRIX_SEED");
+    // Nothing happens to this one.
+    let database = Server::start();
+    for round_number in 0..if seed.is_some() { 1 } else { rounds } {
+        let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+        // So that a seed says everything.
+        let kind = Kind::ALL[usize::try_from((seed % 4 + fault as u64) % 4).expect("it is less than 4")];
+        println!("round {round_number}: {fault:?}, {kind:?}, ONEFLIGHT_MATRIX_SEED={seed}");
+        round(kind, fault, &database, seed);
+    }
+}
+
+macro_rules! tests {
+    ($($name:ident: $fault:ident;)+) => { $(
+        #[test]
+        fn $name() {
+            rounds(Fault::$fault);
+        }
+    )+ };
+}
+
+tests! {
+    the_holder_is_killed: HolderKilled;
+    the_holder_is_stopped: HolderStopped;
+    a_waiter_is_killed: WaiterKilled;
+    a_waiter_is_stopped: WaiterStopped;
+    the_server_is_killed: ServerKilled;
+    the_server_is_stopped: ServerStopped;
+    the_server_restarts: ServerRestarted;
+    the_server_forgets: ServerFlushed;
+}

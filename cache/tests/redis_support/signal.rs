@@ -1,0 +1,34 @@
+//! Signals to other processes, by the shell's `kill`: std has only SIGKILL, and only for children.
+
+use super::until;
+use std::fs;
+use std::process::Command;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    Kill,
+    Stop,
+    Continue,
+}
+
+/// Sends `signal`. When it returns after `Stop`, the process stands still.
+pub(crate) fn send(pid: u32, signal: Signal) {
+    let name = match signal {
+        Signal::Kill => "KILL",
+        Signal::Stop => "STOP",
+        Signal::Continue => "CONT",
+    };
+    let status = Command::new("sh").args(["-c", r#"kill -s "$1" "$2""#, "sh", name, &pid.to_string()]).status();
+    assert!(status.expect("there is a shell").success(), "process {pid} cannot be sent {signal:?}");
+    if signal == Signal::Stop {
+        until("a process that was stopped stands still", || (state(pid) == 'T').then_some(()));
+    }
+}
+
+/// `R` for running, `S` for sleeping, `T` for stopped, `Z` for one that has ended.
+pub(crate) fn state(pid: u32) -> char {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("there is such a process, on Linux");
+    // `pid (name) state ..`, and the name may hold anything.
+    let after_name = stat.rsplit(") ").next().expect("rsplit returns one part at least");
+    after_name.chars().next().expect("it has a state")
+}
