@@ -202,14 +202,10 @@ mod tests {
     #[test]
     fn missing_bytes_of_a_version_are_zero() {
         let bytes = [1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x22, 0x33, 0x44, 0x55];
-        assert_eq!([0, 8, 9, 11, 12, 13].map(|length| version_of(&bytes[..length])), [
-            0,
-            0,
-            0x11,
-            0x0033_2211,
-            0x4433_2211,
-            0x4433_2211
-        ]);
+        assert_eq!(
+            [0, 8, 9, 11, 12, 13].map(|length| version_of(&bytes[..length])),
+            [0, 0, 0x11, 0x0033_2211, 0x4433_2211, 0x4433_2211]
+        );
     }
 
     /// Bytes at random, and valid ones that are cut, changed and lengthened.

@@ -4,8 +4,7 @@ use super::error::Error;
 use super::name;
 use crate::fill::{Epoch, Token};
 use crate::lease::Publication;
-use redis::{ErrorKind, RedisError, ServerError, Value};
-use std::sync::Arc;
+use redis::Value;
 use std::time::Duration;
 
 /// A value as it is on the server, and for how many more milliseconds; `None` for ever.
@@ -27,19 +26,10 @@ pub(crate) enum Taken {
 /// The reply, unless it is an error. A single command that the server refuses has done nothing.
 pub(crate) fn good(reply: Option<Value>) -> Result<Value, Error> {
     match reply {
-        None => Err(odd("too few replies")),
-        Some(Value::ServerError(error)) => Err(refused(error)),
+        None => Err(Error::odd("too few replies")),
+        Some(Value::ServerError(error)) => Err(error.into()),
         Some(reply) => Ok(reply),
     }
-}
-
-fn refused(error: ServerError) -> Error {
-    if error.code() == "WRONGTYPE" { Error::WrongType } else { Error::Refused(Arc::new(RedisError::from(error))) }
-}
-
-/// An answer that means nothing, so nobody knows what has been done.
-fn odd(what: &'static str) -> Error {
-    Error::Away(Arc::new(RedisError::from((ErrorKind::UnexpectedReturnType, what))))
 }
 
 /// The answers to `PTTL` and `GET`.
@@ -48,7 +38,7 @@ pub(crate) fn raw(left: Option<Value>, value: Option<Value>) -> Result<Option<Ra
     match value {
         Value::Nil => Ok(None),
         Value::BulkString(bytes) => Ok(milliseconds(&left)?.map(|left| Raw { bytes, left })),
-        _ => Err(odd("a value that is no string")),
+        _ => Err(Error::odd("a value that is no string")),
     }
 }
 
@@ -57,8 +47,8 @@ fn milliseconds(reply: &Value) -> Result<Option<Option<u64>>, Error> {
     match reply {
         Value::Int(-2) => Ok(None),
         Value::Int(-1) => Ok(Some(None)),
-        Value::Int(left) => Ok(Some(Some(u64::try_from(*left).map_err(|_| odd("an expiry that is negative"))?))),
-        _ => Err(odd("an expiry that is no number")),
+        Value::Int(left) => Ok(Some(Some(u64::try_from(*left).map_err(|_| Error::odd("an expiry that is negative"))?))),
+        _ => Err(Error::odd("an expiry that is no number")),
     }
 }
 
@@ -67,24 +57,25 @@ pub(crate) fn generation(reply: Option<Value>) -> Result<Option<u64>, Error> {
     match good(reply)? {
         Value::Nil => Ok(None),
         Value::BulkString(bytes) => Ok(Some(name::hash(&bytes))),
-        _ => Err(odd("a generation that is no string")),
+        _ => Err(Error::odd("a generation that is no string")),
     }
 }
 
 pub(crate) fn taken(reply: Value) -> Result<Taken, Error> {
-    let Value::Array(parts) = reply else { return Err(odd("no list came of acquiring")) };
+    let Value::Array(parts) = reply else { return Err(Error::odd("no list came of acquiring")) };
     let mut parts = parts.into_iter();
     let word = text(parts.next())?;
     match (word.as_slice(), parts.next(), parts.next()) {
         (b"leader", epoch, None) => Ok(Taken::Leader(number(&text(epoch)?))),
         // It cannot have expired in between.
-        (b"filled", value, left) => raw(left, value)?.map(Taken::Filled).ok_or_else(|| odd("filled by nothing")),
+        (b"filled", left, value) => raw(left, value)?.map(Taken::Filled).ok_or_else(|| Error::odd("filled by nothing")),
         (b"gone", None, None) => Ok(Taken::Gone),
         (b"held", Some(left), holder) => {
-            let left = milliseconds(&left)?.map_or(Duration::ZERO, |left| left.map_or(Duration::MAX, Duration::from_millis));
+            let left =
+                milliseconds(&left)?.map_or(Duration::ZERO, |left| left.map_or(Duration::MAX, Duration::from_millis));
             Ok(Taken::Held { left, holder: number(&text(holder)?) })
         }
-        _ => Err(odd("an unknown list came of acquiring")),
+        _ => Err(Error::odd("an unknown list came of acquiring")),
     }
 }
 
@@ -94,7 +85,7 @@ pub(crate) fn publication(reply: Value) -> Result<Publication, Error> {
         b"late" => Ok(Publication::Late),
         b"superseded" => Ok(Publication::Superseded),
         b"invalidated" => Ok(Publication::Invalidated),
-        _ => Err(odd("an unknown word came of publishing")),
+        _ => Err(Error::odd("an unknown word came of publishing")),
     }
 }
 
@@ -103,14 +94,14 @@ pub(crate) fn yes(reply: &Value) -> Result<bool, Error> {
     match reply {
         Value::Int(0) => Ok(false),
         Value::Int(1) => Ok(true),
-        _ => Err(odd("neither yes nor no")),
+        _ => Err(Error::odd("neither yes nor no")),
     }
 }
 
 fn text(reply: Option<Value>) -> Result<Vec<u8>, Error> {
     match reply {
         Some(Value::BulkString(bytes)) => Ok(bytes),
-        _ => Err(odd("no string where there should be one")),
+        _ => Err(Error::odd("no string where there should be one")),
     }
 }
 
@@ -170,9 +161,10 @@ mod tests {
             list(&[string("leader")]),
             list(&[string("leader"), Value::Int(1)]),
             list(&[string("leader"), string("1"), string("2")]),
-            list(&[string("filled"), Value::Nil, Value::Int(1)]),
-            list(&[string("filled"), string("x")]),
-            list(&[string("filled"), string("x"), Value::Int(-7)]),
+            list(&[string("filled"), Value::Int(1), Value::Nil]),
+            list(&[string("filled"), Value::Int(1)]),
+            list(&[string("filled"), Value::Int(-7), string("x")]),
+            list(&[string("filled"), Value::Int(-2), string("x")]),
             list(&[string("held"), Value::Int(1)]),
             list(&[string("held"), string("1"), string("2")]),
             list(&[string("gone"), Value::Int(1)]),

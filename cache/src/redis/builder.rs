@@ -1,0 +1,206 @@
+//! The settings of a store on a server.
+
+use super::blocking;
+use super::codec::Bytes;
+use super::error::Error;
+use super::generation::Generation;
+use super::link::{BlockingLink, Limits};
+use super::name::Names;
+use super::standalone::Leases;
+use super::steps::Steps;
+use super::values::Values;
+use crate::nonce::nonce;
+use std::time::Duration;
+
+#[cfg(feature = "redis-cluster")]
+use super::link::ClusterLink;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+use super::{any_link::AnyLink, link::TaskLink, store::RedisStore, task_lease::RedisLease};
+
+/// Builds a store or a lease, for tasks or for threads.
+///
+/// | setting | default |
+/// |---|---|
+/// | [`prefix`](Self::prefix) | `oneflight` |
+/// | [`schema`](Self::schema) | 0 |
+/// | [`codec`](Self::codec) | [`Bytes`] |
+/// | [`connect_timeout`](Self::connect_timeout) | 1 s |
+/// | [`response_timeout`](Self::response_timeout) | 500 ms |
+/// | [`generation_life`](Self::generation_life) | 1 s |
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::redis::blocking::RedisStore;
+/// use oneflight_cache::{BoxError, blocking};
+///
+/// let store = RedisStore::builder().prefix("shop").schema(2).connect_blocking("redis://localhost:6379")?;
+/// let pages: blocking::Cache<String, String, BoxError, _> = blocking::Cache::builder().store(store).build_blocking();
+/// # let _ = pages;
+/// # Ok::<(), oneflight_cache::redis::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is connected"]
+pub struct Builder<C = Bytes> {
+    prefix: String,
+    schema: u32,
+    codec: C,
+    limits: Limits,
+    generation_life: Duration,
+}
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self {
+            prefix: "oneflight".to_owned(),
+            schema: 0,
+            codec: Bytes,
+            limits: Limits::default(),
+            generation_life: Duration::from_secs(1),
+        }
+    }
+}
+
+impl<C> Builder<C> {
+    /// What the names of all keys and channels begin with: stores with different prefixes share nothing. Braces in it are
+    /// harmless, but with a `}` all keys are in one slot of a cluster.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// The version of what is stored: stores with different ones share nothing. So during a deploy the old and the new version
+    /// of a program do not overwrite each other's values.
+    pub fn schema(mut self, version: u32) -> Self {
+        self.schema = version;
+        self
+    }
+
+    /// How values are made into bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "serde")]
+    /// # {
+    /// use oneflight_cache::redis::{Serde, blocking::RedisStore};
+    ///
+    /// let builder = RedisStore::builder().codec(Serde);
+    /// # let _ = builder;
+    /// # }
+    /// ```
+    pub fn codec<D>(self, codec: D) -> Builder<D> {
+        let Self { prefix, schema, limits, generation_life, .. } = self;
+        Builder { prefix, schema, codec, limits, generation_life }
+    }
+
+    /// How long to wait for a connection.
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.limits.connect = limit;
+        self
+    }
+
+    /// How long to wait for each reply. After that the request has failed, whether it was carried out or not.
+    pub fn response_timeout(mut self, limit: Duration) -> Self {
+        self.limits.response = limit;
+        self
+    }
+
+    /// After another process has cleared the store, this one may read old values for so long, unless it is told before that.
+    /// Once in that time a read also asks whether the store was cleared, in the same round trip.
+    pub fn generation_life(mut self, life: Duration) -> Self {
+        self.generation_life = life;
+        self
+    }
+
+    /// A store for threads, at this address: `redis://`, `redis+unix://`, or `rediss://` with a TLS feature of the client. It
+    /// connects when it is first used, so the server may be away until then.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the URL makes no sense.
+    pub fn connect_blocking(self, url: &str) -> Result<blocking::RedisStore<C>, Error> {
+        Ok(self.with_client_blocking(redis::Client::open(url)?))
+    }
+
+    /// As [`connect_blocking`](Self::connect_blocking), by a client that has been set up already: for TLS with certificates of
+    /// one's own, say.
+    #[must_use]
+    pub fn with_client_blocking(self, client: redis::Client) -> blocking::RedisStore<C> {
+        let link = BlockingLink::new(client, self.limits, nonce() as u64);
+        let steps = Steps::new(link, self.names(), Generation::new(self.generation_life));
+        blocking::RedisStore(Values::new(steps, self.codec))
+    }
+
+    /// Leases alone, for threads.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the URL makes no sense.
+    pub fn lease_blocking(self, url: &str) -> Result<blocking::RedisLease, Error> {
+        let link = BlockingLink::new(redis::Client::open(url)?, self.limits, nonce() as u64);
+        Ok(blocking::RedisLease(Leases::new(Steps::new(link, self.names(), Generation::fixed()))))
+    }
+
+    fn names(&self) -> Names {
+        Names::new(&self.prefix, self.schema)
+    }
+}
+
+/// For tasks.
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+impl<C> Builder<C> {
+    /// A store for tasks, at this address: `redis://`, `redis+unix://`, or `rediss://` with a TLS feature of the client. It
+    /// connects when it is first used, so the server may be away until then.
+    ///
+    /// With the feature `redis-tokio` its connection is driven by the runtime of tokio in which this is called, if it is called
+    /// in one; otherwise, with `redis-smol`, by smol's own threads. Its futures may be polled on any executor either way.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the URL makes no sense; and outside of tokio, if there is only the feature `redis-tokio`.
+    pub fn connect(self, url: &str) -> Result<RedisStore<C>, Error> {
+        let link = AnyLink::Single(TaskLink::open(url, self.limits, nonce() as u64)?);
+        Ok(self.on(link))
+    }
+
+    /// As [`connect`](Self::connect), by a client that has been set up already: for TLS with certificates of one's own, say.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] outside of tokio, if there is only the feature `redis-tokio`.
+    pub fn with_client(self, client: &redis::Client) -> Result<RedisStore<C>, Error> {
+        let link = AnyLink::Single(TaskLink::new(client, self.limits, nonce() as u64)?);
+        Ok(self.on(link))
+    }
+
+    /// A store on a cluster, some of whose servers are at these addresses. These need Redis 7 or Valkey, as what is pushed goes
+    /// over sharded channels.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect), and if there is no URL.
+    #[cfg(feature = "redis-cluster")]
+    pub fn connect_cluster<U: redis::IntoConnectionInfo>(
+        self,
+        urls: impl IntoIterator<Item = U>,
+    ) -> Result<RedisStore<C>, Error> {
+        let link = AnyLink::Cluster(ClusterLink::open(urls, self.limits, nonce() as u64)?);
+        Ok(self.on(link))
+    }
+
+    /// Leases alone, for tasks.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect).
+    pub fn lease(self, url: &str) -> Result<RedisLease, Error> {
+        let link = AnyLink::Single(TaskLink::open(url, self.limits, nonce() as u64)?);
+        Ok(RedisLease(Leases::new(Steps::new(link, self.names(), Generation::fixed()))))
+    }
+
+    fn on(self, link: AnyLink) -> RedisStore<C> {
+        let steps = Steps::new(link, self.names(), Generation::new(self.generation_life));
+        RedisStore(Values::new(steps, self.codec))
+    }
+}

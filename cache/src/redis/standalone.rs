@@ -1,0 +1,126 @@
+//! Leases without a cache: one way for threads and tasks.
+
+use super::codec::{Bytes, Codec};
+use super::error::Error;
+use super::header::{Header, Keep, LENGTH};
+use super::key::CacheKey;
+use super::link::Link;
+use super::name::Name;
+use super::reply::Taken;
+use super::steps::{Seen, Steps};
+use crate::entry::Entry;
+use crate::fill::{Epoch, Token};
+use crate::lease::Publication;
+use crate::nonce::nonce;
+use crate::time::Time;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Leases under one prefix.
+pub(crate) struct Leases<L> {
+    steps: Arc<Steps<L>>,
+}
+
+/// A lease that is held, or may be.
+pub(crate) struct Held<L> {
+    pub(crate) steps: Arc<Steps<L>>,
+    pub(crate) name: Name,
+    pub(crate) token: Token,
+    epoch: Epoch,
+    /// From then on another may have it.
+    until: Option<Instant>,
+    /// It has been given up, or lost for sure.
+    pub(crate) is_over: bool,
+}
+
+/// So much longer than a lease its epoch is kept: who is late by less may still store what it has.
+const GRACE: Duration = Duration::from_secs(60);
+
+fn codec() -> u8 {
+    Codec::<Vec<u8>>::id(&Bytes)
+}
+
+impl<L: Link> Leases<L> {
+    pub(crate) fn new(steps: Steps<L>) -> Self {
+        Self { steps: Arc::new(steps) }
+    }
+
+    pub(crate) fn link(&self) -> &L {
+        self.steps.link()
+    }
+
+    /// One to be acquired.
+    pub(crate) fn claim(&self, key: &(impl CacheKey + ?Sized)) -> Held<L> {
+        let (steps, name) = (Arc::clone(&self.steps), self.steps.name(key));
+        Held { steps, name, token: nonce(), epoch: 0, until: None, is_over: false }
+    }
+
+    /// What was stored last.
+    pub(crate) async fn get(&self, key: &(impl CacheKey + ?Sized)) -> Result<Option<Vec<u8>>, Error> {
+        let raw = self.steps.read(&mut self.steps.name(key)).await?;
+        Ok(raw.and_then(|raw| Header::parse(codec(), &raw.bytes).map(|(_, value)| value.to_vec())))
+    }
+}
+
+impl<L: Link> Held<L> {
+    /// Whether it is held now. If not, and nothing failed, nothing has to be given up.
+    pub(crate) async fn acquire(&mut self, ttl: Duration) -> Result<bool, Error> {
+        // What counts is when it was asked for: when it was given cannot be known.
+        let asked = Instant::now();
+        let life = ttl.saturating_add(GRACE);
+        let taken = self.steps.acquire(&mut self.name, self.token, ttl, life, Seen::Whatever).await;
+        match taken {
+            Ok(Taken::Leader(epoch)) => {
+                self.epoch = epoch;
+                self.until = asked.checked_add(ttl);
+                Ok(true)
+            }
+            Ok(Taken::Held { .. }) => {
+                self.is_over = true;
+                Ok(false)
+            }
+            Ok(Taken::Filled(_) | Taken::Gone) => Err(Error::odd("a lease depends on a value")),
+            Err(error) => {
+                // It may be held all the same, and then is given up as if it were.
+                self.is_over = !error.is_ambiguous();
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) async fn renew(&mut self, ttl: Duration) -> Result<bool, Error> {
+        let asked = Instant::now();
+        let life = ttl.saturating_add(GRACE);
+        if self.steps.renew(&mut self.name, self.token, ttl, Some(life)).await? {
+            self.until = asked.checked_add(ttl);
+            Ok(true)
+        } else {
+            self.is_over = true;
+            Ok(false)
+        }
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_over || self.until.is_some_and(|until| until <= Instant::now())
+    }
+
+    pub(crate) async fn store(&mut self, value: &[u8], life: Duration) -> Result<Publication, Error> {
+        let (now, end) = (Time::START, Time::START.after(life));
+        let (header, keep) = Header::of(&Entry::new((), fastrand::u32(..), now, end, end, Duration::ZERO), now);
+        let mut bytes = Vec::with_capacity(LENGTH + value.len());
+        if keep != Keep::Not {
+            header.write(codec(), &mut bytes);
+            bytes.extend_from_slice(value);
+        }
+        let done = self.steps.publish(&mut self.name, self.token, self.epoch, &bytes, keep).await?;
+        // If it was not stored, the lease may be there still: of a key that was written since.
+        self.is_over = done != Publication::Invalidated;
+        Ok(done)
+    }
+
+    pub(crate) async fn release(&mut self) -> Result<bool, Error> {
+        let released = self.steps.release(&mut self.name, self.token).await?;
+        self.is_over = true;
+        Ok(released)
+    }
+}

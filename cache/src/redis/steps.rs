@@ -1,0 +1,237 @@
+//! What is asked of the server about keys, in bytes: one way for threads and tasks.
+
+use super::error::Error;
+use super::generation::Generation;
+use super::header::{Keep, millis};
+use super::key::CacheKey;
+use super::link::Link;
+use super::name::{CHANNELS, Name, Names};
+use super::reply::{self, Raw, Taken};
+use super::script;
+use super::server::{Server, When};
+use crate::fill::{Epoch, Token, Version};
+use crate::lease::{Publication, Push, Told, Watch};
+use crate::nonce::nonce;
+use redis::Pipeline;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// All that a store or a lease does on a server.
+pub(crate) struct Steps<L> {
+    server: Server<L>,
+    names: Names,
+}
+
+/// What is known to be there when a lease is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Nothing,
+    Version(Version),
+    /// It does not matter what is there.
+    Whatever,
+}
+
+/// What is pushed to other processes. It is a hint, so nobody has to hear it.
+struct Hint {
+    channel: String,
+    message: String,
+    is_cluster: bool,
+}
+
+/// So many keys are read together, at most.
+const TOGETHER: usize = 1_000;
+
+impl<L: Link> Steps<L> {
+    pub(crate) fn new(link: L, names: Names, generation: Generation) -> Self {
+        let server = Server::new(link, names.generation(), generation);
+        Self { server, names }
+    }
+
+    pub(crate) fn name(&self, key: &(impl CacheKey + ?Sized)) -> Name {
+        self.names.name(key)
+    }
+
+    pub(crate) fn link(&self) -> &L {
+        &self.server.link
+    }
+
+    pub(crate) async fn read(&self, name: &mut Name) -> Result<Option<Raw>, Error> {
+        let replies = self.server.send(std::slice::from_mut(name), When::Over, read_command).await?;
+        let mut replies = replies.into_iter();
+        reply::raw(replies.next(), replies.next())
+    }
+
+    pub(crate) async fn read_many(&self, names: &mut [Name]) -> Result<Vec<Option<Raw>>, Error> {
+        let mut found = Vec::with_capacity(names.len());
+        // What is sent to a cluster together must be in one slot.
+        let together = if self.server.link.is_cluster() { 1 } else { TOGETHER };
+        for some in names.chunks_mut(together) {
+            let mut replies = self.server.send(some, When::Over, read_command).await?.into_iter();
+            for _ in 0..some.len() {
+                found.push(reply::raw(replies.next(), replies.next())?);
+            }
+        }
+        Ok(found)
+    }
+
+    pub(crate) async fn acquire(
+        &self,
+        name: &mut Name,
+        token: Token,
+        lease: Duration,
+        epoch_life: Duration,
+        seen: Seen,
+    ) -> Result<Taken, Error> {
+        let version;
+        let seen = match seen {
+            Seen::Nothing => b"".as_slice(),
+            Seen::Whatever => b"*",
+            Seen::Version(seen) => {
+                version = seen.to_le_bytes();
+                &version
+            }
+        };
+        let (lease, life) = (lasting(lease), lasting(epoch_life));
+        let (token, epoch) = (reply::written(token), reply::written(nonce()));
+        let arguments = [&token, lease.as_bytes(), life.as_bytes(), &epoch, seen];
+        reply::taken(self.server.run(&script::ACQUIRE, name, When::Cheap, &arguments).await?)
+    }
+
+    pub(crate) async fn publish(
+        &self,
+        name: &mut Name,
+        token: Token,
+        epoch: Epoch,
+        value: &[u8],
+        keep: Keep,
+    ) -> Result<Publication, Error> {
+        let (token, epoch, keep) = (reply::written(token), reply::written(epoch), kept(keep));
+        let hint = self.hint(b'r', name);
+        let arguments = [&token, epoch.as_slice(), value, keep.as_bytes(), hint.channel(), hint.message()];
+        let done = reply::publication(self.server.run(&script::PUBLISH, name, When::Cheap, &arguments).await?)?;
+        if matches!(done, Publication::Stored | Publication::Late) {
+            self.push(&hint).await;
+        }
+        Ok(done)
+    }
+
+    /// With `epoch_life` the epoch is kept for as long too.
+    pub(crate) async fn renew(
+        &self,
+        name: &mut Name,
+        token: Token,
+        lease: Duration,
+        epoch_life: Option<Duration>,
+    ) -> Result<bool, Error> {
+        let (token, lease, life) = (reply::written(token), lasting(lease), epoch_life.map(lasting).unwrap_or_default());
+        let arguments = [token.as_slice(), lease.as_bytes(), life.as_bytes()];
+        reply::yes(&self.server.run(&script::RENEW, name, When::Unknown, &arguments).await?)
+    }
+
+    /// Whether it was this token's.
+    pub(crate) async fn release(&self, name: &mut Name, token: Token) -> Result<bool, Error> {
+        let token = reply::written(token);
+        let hint = self.hint(b'r', name);
+        let arguments = [&token, hint.channel(), hint.message()];
+        let released = reply::yes(&self.server.run(&script::RELEASE, name, When::Unknown, &arguments).await?)?;
+        if released {
+            self.push(&hint).await;
+        }
+        Ok(released)
+    }
+
+    pub(crate) async fn put(&self, name: &mut Name, value: &[u8], keep: Keep) -> Result<(), Error> {
+        let (keep, hint) = (kept(keep), self.hint(b'w', name));
+        let arguments = [value, keep.as_bytes(), hint.channel(), hint.message()];
+        self.server.run(&script::PUT, name, When::Always, &arguments).await?;
+        self.push(&hint).await;
+        Ok(())
+    }
+
+    pub(crate) async fn remove(&self, name: &mut Name) -> Result<(), Error> {
+        let hint = self.hint(b'w', name);
+        self.server.run(&script::INVALIDATE, name, When::Always, &[hint.channel(), hint.message()]).await?;
+        self.push(&hint).await;
+        Ok(())
+    }
+
+    /// Begins another generation, and tells everybody on all channels.
+    pub(crate) async fn clear(&self) -> Result<(), Error> {
+        self.server.next_generation().await?;
+        let is_cluster = self.server.link.is_cluster();
+        let message = self.message(b'a', 0);
+        let mut pipeline = Pipeline::new();
+        for number in 0..CHANNELS {
+            let command = if is_cluster { "SPUBLISH" } else { "PUBLISH" };
+            pipeline.cmd(command).arg(self.names.channel(number)).arg(&message);
+            if is_cluster {
+                let _ = self.server.link.send(std::mem::take(&mut pipeline)).await;
+            }
+        }
+        // Who hears nothing looks for himself before long.
+        let _ = self.server.link.send(pipeline).await;
+        Ok(())
+    }
+
+    pub(crate) fn watch(&self, name: &Name, told: Told) -> Box<dyn Watch> {
+        let id = name.id();
+        let generation = Arc::clone(&self.server.generation);
+        let told = move |push| {
+            // Perhaps all keys were. If it was just this one, the next read looks once more, at the cost of a few bytes.
+            if push == Push::Written {
+                generation.forget();
+            }
+            told(push);
+        };
+        self.server.link.pushes().watch(self.names.channel(id % CHANNELS), id, Box::new(told))
+    }
+
+    fn hint(&self, what: u8, name: &Name) -> Hint {
+        let id = name.id();
+        let is_cluster = self.server.link.is_cluster();
+        Hint { channel: self.names.channel(id % CHANNELS), message: self.message(what, id), is_cluster }
+    }
+
+    fn message(&self, what: u8, id: u64) -> String {
+        format!("{}{:016x}{id:016x}", char::from(what), self.server.link.pushes().own())
+    }
+
+    /// Pushes what the script could not: in a cluster its channel may be another server's.
+    async fn push(&self, hint: &Hint) {
+        if hint.is_cluster {
+            let mut pipeline = Pipeline::new();
+            pipeline.cmd("SPUBLISH").arg(&hint.channel).arg(&hint.message);
+            let _ = self.server.link.send(pipeline).await;
+        }
+    }
+}
+
+impl Hint {
+    /// Where the script is to push it; nowhere if it cannot.
+    fn channel(&self) -> &[u8] {
+        if self.is_cluster { b"" } else { self.channel.as_bytes() }
+    }
+
+    fn message(&self) -> &[u8] {
+        self.message.as_bytes()
+    }
+}
+
+/// The time left first: if the value is replaced in between, it is rather too short than too long.
+fn read_command(pipeline: &mut Pipeline, name: &Name) {
+    pipeline.cmd("PTTL").arg(name.value()).cmd("GET").arg(name.value());
+}
+
+/// At least a millisecond. Ten years at most, as the server refuses what is too long.
+fn lasting(duration: Duration) -> String {
+    const MOST: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
+    millis(duration.min(MOST)).max(1).to_string()
+}
+
+fn kept(keep: Keep) -> String {
+    match keep {
+        Keep::Not => "0".to_owned(),
+        Keep::Millis(millis) => millis.to_string(),
+        Keep::ForEver => String::new(),
+    }
+}

@@ -1,0 +1,133 @@
+//! Leases without a cache, for tasks.
+
+use super::any_link::AnyLink;
+use super::builder::Builder;
+use super::error::Error;
+use super::key::CacheKey;
+use super::link::Link;
+use super::standalone::{Held, Leases};
+use crate::lease::Publication;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Leases without a cache: of several processes one does something, and the others need not.
+///
+/// It saves work. It does not protect what must never be done twice at once: see [what a lease is
+/// not](crate::redis#what-a-lease-is-not).
+///
+/// # Examples
+///
+/// ```no_run
+/// use oneflight_cache::redis::RedisLease;
+/// use std::time::Duration;
+///
+/// # smol::block_on(async {
+/// let leases = RedisLease::builder().prefix("reports").lease("redis://localhost:6379")?;
+/// if let Some(lease) = leases.acquire("daily", Duration::from_secs(30)).await? {
+///     let report = b"all is well";
+///     lease.store(report, Duration::from_secs(24 * 3_600)).await?;
+/// }
+/// # Ok::<(), oneflight_cache::redis::Error>(())
+/// # }).unwrap();
+/// ```
+pub struct RedisLease(pub(super) Leases<AnyLink>);
+
+impl RedisLease {
+    /// Sets one up. Its [`codec`](Builder::codec) and [`generation_life`](Builder::generation_life) do not matter here.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// Takes the lease of `key` for `ttl`, in whole milliseconds; `None` if another has it.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the lease is given up.
+    pub async fn acquire<K: CacheKey + ?Sized + Sync>(
+        &self,
+        key: &K,
+        ttl: Duration,
+    ) -> Result<Option<HeldLease>, Error> {
+        let mut lease = HeldLease(self.0.claim(key));
+        Ok(lease.0.acquire(ttl).await?.then_some(lease))
+    }
+
+    /// What was [stored](HeldLease::store) last for `key`, while it lives.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be asked.
+    pub async fn get<K: CacheKey + ?Sized + Sync>(&self, key: &K) -> Result<Option<Vec<u8>>, Error> {
+        self.0.get(key).await
+    }
+}
+
+impl fmt::Debug for RedisLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RedisLease").field(self.0.link()).finish()
+    }
+}
+
+/// A lease that is held. It is given up when this is dropped, by a task of its own; if that fails, it runs out by itself.
+#[must_use = "a lease is given up when it is dropped"]
+pub struct HeldLease(Held<AnyLink>);
+
+impl HeldLease {
+    /// Lets it last `ttl` from now. False if it was lost.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be asked: then it lasts as long as it did, or longer.
+    pub async fn renew(&mut self, ttl: Duration) -> Result<bool, Error> {
+        self.0.renew(ttl).await
+    }
+
+    /// Whether it is lost, or may be: its time is up as far as this process knows, or the server has said so. It asks nobody.
+    /// False says nothing about the next moment.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.0.is_lost()
+    }
+
+    /// Stores `value` for `life`, and gives the lease up, in one step; a life of zero removes what was stored. It is refused if
+    /// the lease was lost and another has stored something: so what is older never replaces what is newer.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be asked. Then it may have been stored or not.
+    pub async fn store(mut self, value: &[u8], life: Duration) -> Result<Publication, Error> {
+        self.0.store(value, life).await
+    }
+
+    /// Gives it up. False if it was lost.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be asked.
+    pub async fn release(mut self) -> Result<bool, Error> {
+        self.0.release().await
+    }
+}
+
+impl Drop for HeldLease {
+    fn drop(&mut self) {
+        if self.0.is_over {
+            return;
+        }
+        let (steps, mut name, token) = (Arc::clone(&self.0.steps), self.0.name.clone(), self.0.token);
+        self.0.steps.link().spawn(Box::pin(async move {
+            let _ = steps.release(&mut name, token).await;
+        }));
+    }
+}
+
+impl fmt::Debug for HeldLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeldLease").field("is_lost", &self.is_lost()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,110 @@
+//! Leases without a cache, for threads.
+
+use super::builder::Builder;
+use super::error::Error;
+use super::key::CacheKey;
+use super::link::BlockingLink;
+use super::standalone::{Held, Leases};
+use crate::lease::Publication;
+use crate::time::block_on;
+use std::fmt;
+use std::time::Duration;
+
+/// Leases without a cache, for threads: of several processes one does something, and the others need not.
+///
+/// It saves work. It does not protect what must never be done twice at once: see [what a lease is
+/// not](crate::redis#what-a-lease-is-not).
+///
+/// # Examples
+///
+/// ```no_run
+/// use oneflight_cache::redis::blocking::RedisLease;
+/// use std::time::Duration;
+///
+/// let leases = RedisLease::builder().prefix("reports").lease_blocking("redis://localhost:6379")?;
+/// if let Some(lease) = leases.acquire("daily", Duration::from_secs(30))? {
+///     let report = b"all is well";
+///     lease.store(report, Duration::from_secs(24 * 3_600))?;
+/// }
+/// # Ok::<(), oneflight_cache::redis::Error>(())
+/// ```
+pub struct RedisLease(pub(super) Leases<BlockingLink>);
+
+impl RedisLease {
+    /// Sets one up. Its [`codec`](Builder::codec) and [`generation_life`](Builder::generation_life) do not matter here.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// Takes the lease of `key` for `ttl`, in whole milliseconds; `None` if another has it.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be asked. The lease may have been taken all the same: then it runs out by itself.
+    pub fn acquire<K: CacheKey + ?Sized>(&self, key: &K, ttl: Duration) -> Result<Option<HeldLease>, Error> {
+        let mut lease = self.0.claim(key);
+        Ok(block_on(lease.acquire(ttl))?.then_some(HeldLease(lease)))
+    }
+
+    /// What was [stored](HeldLease::store) last for `key`, while it lives.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be asked.
+    pub fn get<K: CacheKey + ?Sized>(&self, key: &K) -> Result<Option<Vec<u8>>, Error> {
+        block_on(self.0.get(key))
+    }
+}
+
+impl fmt::Debug for RedisLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RedisLease").field(self.0.link()).finish()
+    }
+}
+
+/// A lease that is held. Dropping it does not give it up, as that would block: it runs out by itself.
+#[must_use = "a lease that nobody gives up blocks others until it runs out"]
+pub struct HeldLease(Held<BlockingLink>);
+
+impl HeldLease {
+    /// Lets it last `ttl` from now. False if it was lost.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be asked: then it lasts as long as it did, or longer.
+    pub fn renew(&mut self, ttl: Duration) -> Result<bool, Error> {
+        block_on(self.0.renew(ttl))
+    }
+
+    /// Whether it is lost, or may be: its time is up as far as this process knows, or the server has said so. It asks nobody.
+    /// False says nothing about the next moment.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.0.is_lost()
+    }
+
+    /// Stores `value` for `life`, and gives the lease up, in one step; a life of zero removes what was stored. It is refused if
+    /// the lease was lost and another has stored something: so what is older never replaces what is newer.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be asked. Then it may have been stored or not.
+    pub fn store(mut self, value: &[u8], life: Duration) -> Result<Publication, Error> {
+        block_on(self.0.store(value, life))
+    }
+
+    /// Gives it up. False if it was lost.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be asked.
+    pub fn release(mut self) -> Result<bool, Error> {
+        block_on(self.0.release())
+    }
+}
+
+impl fmt::Debug for HeldLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeldLease").field("is_lost", &self.is_lost()).finish_non_exhaustive()
+    }
+}
