@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 const LONG: Duration = Duration::from_secs(20);
 
 /// For what must be refused because it takes too long.
-const SHORT: Limits = Limits { connect: Duration::from_millis(400), response: Duration::from_millis(200) };
+const SHORT: Limits =
+    Limits { connect: Duration::from_millis(400), response: Duration::from_millis(200), connections: 100 };
 
 /// A machine that is busy may be late by so much.
 const SLACK: Duration = Duration::from_secs(2);
@@ -33,7 +34,7 @@ const OWN: u64 = 1;
 
 /// For tests that fail only for other reasons than time.
 fn patient() -> Limits {
-    Limits { connect: LONG, response: LONG }
+    Limits { connect: LONG, response: LONG, connections: 100 }
 }
 
 fn commands<const N: usize>(commands: [&[&str]; N]) -> Pipeline {

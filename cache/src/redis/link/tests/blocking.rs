@@ -153,6 +153,48 @@ fn eight_threads_get_their_own_values_ten_thousand_times() {
 }
 
 #[test]
+fn no_more_connections_are_open_than_allowed() {
+    let server = Server::start();
+    let limits = Limits { connections: 2, ..patient() };
+    let link = link(&server.url(), limits);
+    thread::scope(|threads| {
+        for number in 0..16 {
+            let link = &link;
+            threads.spawn(move || {
+                let key = number.to_string();
+                for _ in 0..200 {
+                    let replies = send(link, commands([&["SET", &key, &key], &["GET", &key]])).unwrap();
+                    assert_eq!(replies[1], text(&key));
+                }
+            });
+        }
+    });
+    let stats: String = server.ask(&["INFO", "stats"]);
+    let received = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+    let received: u32 = received.and_then(|number| number.trim().parse().ok()).expect("a number");
+    // Two of the link's, and some of the test's own.
+    assert!(received <= 2 + 3, "{received} connections");
+}
+
+#[test]
+fn whoever_waits_for_a_connection_in_vain_is_told_in_time() {
+    let server = Server::start();
+    let limits = Limits { connections: 1, ..SHORT };
+    let link = link(&server.url(), limits);
+    get(&link, "a").unwrap();
+    server.pause();
+    let begun = Instant::now();
+    thread::scope(|threads| {
+        for _ in 0..20 {
+            threads.spawn(|| assert!(is_away(&get(&link, "a"))));
+        }
+    });
+    assert!(begun.elapsed() < SHORT.connect + SHORT.response * 2 + SLACK, "{:?}", begun.elapsed());
+    server.resume();
+    eventually("it works again", || get(&link, "a").is_ok());
+}
+
+#[test]
 fn a_connection_that_was_closed_while_it_was_idle_fails_no_command() {
     let server = Server::start();
     let link = link(&server.url(), patient());

@@ -128,7 +128,7 @@ fn a_connection_that_goes_silent_is_replaced() {
     let server = Server::start();
     everywhere(|place| {
         let proxy = Proxy::to(server.port());
-        let limits = Limits { connect: LONG, response: Duration::from_millis(50) };
+        let limits = Limits { connect: LONG, response: Duration::from_millis(50), connections: 1 };
         let link = link(place, &proxy.url(), limits);
         let (watching, told) = watch(&link, "c", 7);
         assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
