@@ -9,8 +9,12 @@ use std::pin::pin;
 use std::thread;
 use std::time::Duration;
 
-const KEYS: usize = 16;
+const KEYS: u32 = 16;
 const DROPS: u32 = 10_000;
+
+fn key(number: u32) -> String {
+    format!("k{}", number % KEYS)
+}
 
 /// What each read of the key returns, and nobody else's.
 fn value(key: &str) -> String {
@@ -46,7 +50,7 @@ pub(crate) fn k6_a_future_that_is_dropped_anywhere_leaves_each_key_its_own_value
     let cache = tasks_cache(&settings);
     kind.drive(async {
         for number in 0..DROPS {
-            let key = format!("k{}", number as usize % KEYS);
+            let key = key(number);
             match fastrand::u32(0..8) {
                 0 => drop(drop_early(cache.put(key.as_str(), value(&key))).await),
                 1 => drop(drop_early(cache.invalidate(key.as_str())).await),
@@ -56,7 +60,8 @@ pub(crate) fn k6_a_future_that_is_dropped_anywhere_leaves_each_key_its_own_value
                     }
                 }
                 _ => {
-                    let load = || async { Ok(value(&key)) };
+                    let loaded = value(&key);
+                    let load = || async { Ok(loaded) };
                     if let Some(found) = drop_early(cache.get_or_load(key.as_str(), load)).await {
                         assert_eq!(*found.expect("no error escapes"), value(&key));
                     }
@@ -64,8 +69,9 @@ pub(crate) fn k6_a_future_that_is_dropped_anywhere_leaves_each_key_its_own_value
             }
         }
         for number in 0..KEYS {
-            let key = format!("k{number}");
-            let found = cache.get_or_load(key.as_str(), || async { Ok(value(&key)) }).await;
+            let key = key(number);
+            let loaded = value(&key);
+            let found = cache.get_or_load(key.as_str(), || async { Ok(loaded) }).await;
             assert_eq!(*found.expect("no error escapes"), value(&key));
             let found = cache.get(key.as_str()).await.expect("the server is there").expect("it is stored");
             assert_eq!(*found, value(&key));
@@ -80,7 +86,7 @@ fn threads_that_give_up(settings: &Settings) {
         for _ in 0..4 {
             scope.spawn(|| {
                 for number in 0..DROPS / 4 {
-                    let key = format!("k{}", number as usize % KEYS);
+                    let key = key(number);
                     match fastrand::u32(0..8) {
                         // Errors are of those that have given up.
                         0 => drop(cache.put(key.as_str(), value(&key))),
@@ -91,7 +97,8 @@ fn threads_that_give_up(settings: &Settings) {
                             }
                         }
                         _ => {
-                            let found = cache.get_or_load(key.as_str(), || Ok(value(&key)));
+                            let loaded = value(&key);
+                            let found = cache.get_or_load(key.as_str(), || Ok(loaded));
                             assert_eq!(*found.expect("no error escapes"), value(&key));
                         }
                     }

@@ -137,12 +137,12 @@ fn round(kind: Kind, fault: Fault, database: &Server, seed: u64) {
     let watcher = Watcher::start(port);
 
     let lease = u64::try_from(LEASE.as_millis()).expect("it is short");
-    let mut moment = |from: u64| Duration::from_millis(random.u64(from..from + lease * 3 / 2));
-    let fails = moment(0);
-    let mut steps = vec![(fails, Step::Fault), (fails + moment(1), Step::Over), (moment(0), Step::Open)];
     let puts = random.bool();
+    let mut moment = || Duration::from_millis(random.u64(0..lease * 3 / 2));
+    let fails = moment();
+    let mut steps = vec![(fails, Step::Fault), (fails + moment(), Step::Over), (moment(), Step::Open)];
     if puts {
-        steps.push((moment(0), Step::Put));
+        steps.push((moment(), Step::Put));
     }
     steps.sort_by_key(|(moment, _)| *moment);
     let begin = Instant::now();
