@@ -2,7 +2,9 @@
 
 use super::proxy::Proxy;
 use super::server::Server;
-use super::{LONG, OWN, SHORT, SLACK, commands, eventually, is_away, message, patient, text, watch};
+use super::{
+    LONG, OWN, SHORT, SLACK, all_are_listened_to, commands, eventually, is_away, message, patient, text, watch,
+};
 use crate::lease::Push;
 use crate::redis::error::Error;
 use crate::redis::link::{BlockingLink, Limits, Link};
@@ -103,6 +105,23 @@ fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
 }
 
 #[test]
+fn a_command_whose_reply_is_lost_is_sent_once() {
+    let server = Server::start();
+    let link = link(&server.url(), SHORT);
+    get(&link, "count").unwrap();
+    for number in 1..4 {
+        server.pause();
+        assert!(is_away(&send(&link, commands([&["INCR", "count"]]))));
+        server.resume();
+        let count = || get(&link, "count").unwrap();
+        // It was sent over another connection than the one that asks.
+        eventually("the server does it", || count() == text(&number.to_string()));
+        get(&link, "other").unwrap();
+        assert_eq!(count(), text(&number.to_string()));
+    }
+}
+
+#[test]
 fn a_reply_that_is_late_is_nobodys() {
     let server = Server::start();
     let link = link(&server.url(), SHORT);
@@ -191,6 +210,14 @@ fn what_is_pushed_arrives_on_channels_old_and_new() {
     let names: HashSet<&str> = names.iter().map(String::as_str).collect();
     assert_eq!(names.len(), 6, "five, and the thread's own: {names:?}");
     assert!(watches.iter().all(|(_, told)| told.try_recv().is_err()), "nobody is told of another's key");
+}
+
+#[test]
+fn channels_that_many_threads_want_at_once_are_all_listened_to() {
+    let server = Server::start();
+    for _ in 0..5 {
+        all_are_listened_to(&link(&server.url(), patient()));
+    }
 }
 
 #[test]
