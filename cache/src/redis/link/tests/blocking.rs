@@ -221,6 +221,20 @@ fn channels_that_many_threads_want_at_once_are_all_listened_to() {
 }
 
 #[test]
+fn who_wants_a_channel_wakes_the_thread() {
+    let server = Server::start();
+    let link = link(&server.url(), patient());
+    let start = Instant::now();
+    let channels = 10;
+    for id in 0..channels {
+        let (_watching, told) = watch(&link, &format!("c{id}"), id);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+    }
+    // The thread would look by itself after a second of silence: in ten seconds for ten.
+    assert!(start.elapsed() < Duration::from_secs(channels / 2), "{:?}", start.elapsed());
+}
+
+#[test]
 fn a_channel_is_listened_to_though_the_message_about_it_was_lost() {
     let server = Server::start();
     let link = link(&server.url(), patient());
