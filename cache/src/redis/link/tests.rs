@@ -85,3 +85,21 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
 fn message(what: char, writer: u64, id: u64) -> String {
     format!("{what}{writer:016x}{id:016x}")
 }
+
+/// 8 threads watch 8 channels each, all new.
+fn all_are_listened_to(link: &impl Link) {
+    let start = std::sync::Barrier::new(8);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let start = &start;
+            scope.spawn(move || {
+                start.wait();
+                let watches = [0, 1, 2, 3, 4, 5, 6, 7].map(|number| watch(link, &format!("{thread}-{number}"), number));
+                for (watching, told) in watches {
+                    assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+                    assert!(watching.is_listening());
+                }
+            });
+        }
+    });
+}

@@ -2,7 +2,9 @@
 
 use super::proxy::Proxy;
 use super::server::Server;
-use super::{LONG, OWN, SHORT, SLACK, commands, eventually, is_away, message, patient, text, watch};
+use super::{
+    LONG, OWN, SHORT, SLACK, all_are_listened_to, commands, eventually, is_away, message, patient, text, watch,
+};
 use crate::lease::Push;
 use crate::redis::error::Error;
 use crate::redis::link::{BlockingLink, Limits, Link};
@@ -99,6 +101,23 @@ fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
         server.resume();
         assert_eq!(get(&link, "c").unwrap(), text("3"));
         assert_eq!(get(&link, "b").unwrap(), text("2"));
+    }
+}
+
+#[test]
+fn a_command_whose_reply_is_lost_is_sent_once() {
+    let server = Server::start();
+    let link = link(&server.url(), SHORT);
+    get(&link, "count").unwrap();
+    for number in 1..4 {
+        server.pause();
+        assert!(is_away(&send(&link, commands([&["INCR", "count"]]))));
+        server.resume();
+        let count = || get(&link, "count").unwrap();
+        // It was sent over another connection than the one that asks.
+        eventually("the server does it", || count() == text(&number.to_string()));
+        get(&link, "other").unwrap();
+        assert_eq!(count(), text(&number.to_string()));
     }
 }
 
@@ -233,6 +252,28 @@ fn what_is_pushed_arrives_on_channels_old_and_new() {
     let names: HashSet<&str> = names.iter().map(String::as_str).collect();
     assert_eq!(names.len(), 6, "five, and the thread's own: {names:?}");
     assert!(watches.iter().all(|(_, told)| told.try_recv().is_err()), "nobody is told of another's key");
+}
+
+#[test]
+fn channels_that_many_threads_want_at_once_are_all_listened_to() {
+    let server = Server::start();
+    for _ in 0..5 {
+        all_are_listened_to(&link(&server.url(), patient()));
+    }
+}
+
+#[test]
+fn who_wants_a_channel_wakes_the_thread() {
+    let server = Server::start();
+    let link = link(&server.url(), patient());
+    let start = Instant::now();
+    let channels = 10;
+    for id in 0..channels {
+        let (_watching, told) = watch(&link, &format!("c{id}"), id);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+    }
+    // The thread would look by itself after a second of silence: in ten seconds for ten.
+    assert!(start.elapsed() < Duration::from_secs(channels / 2), "{:?}", start.elapsed());
 }
 
 #[test]
