@@ -13,7 +13,7 @@ need_cargo
 log=$target/explore.log
 
 explore() {
-    if ! cargo test --quiet -p oneflight-cache --lib exploration -- --nocapture >"$log" 2>&1; then
+    if ! EXPLORE_FURTHER=1 cargo test --quiet -p oneflight-cache --lib exploration -- --nocapture >"$log" 2>&1; then
         cat "$log"
         die "an exploration failed"
     fi

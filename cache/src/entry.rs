@@ -147,7 +147,7 @@ pub enum Source {
     Stale,
     /// This caller has loaded it.
     Loaded,
-    /// Another caller has loaded it while this one waited.
+    /// Another caller has loaded it while this one waited, in this process or in another.
     Joined,
 }
 

@@ -20,12 +20,19 @@
 //! Three rules together make it safe and live:
 //!
 //! 1. A leader renews its lease while it loads.
-//! 2. An invalidation sets an epoch that none before it had, and nothing is published that was acquired in another one.
+//! 2. A key has an epoch while anybody may publish: a random number. Whoever acquires the lease makes one if there is none.
+//!    Each write removes it together with the lease. Nothing is published that was acquired in another epoch than the present
+//!    one.
 //! 3. A leader that has lost its lease still publishes, if the epoch is the same and there is no value.
 //!
 //! Without the second, what was read before a write is stored after it. Without the first or the third, a load that takes
 //! longer than the lease is never stored. The lease makes loads fewer. It does not make them exclusive, so it protects
 //! nothing outside the cache.
+//!
+//! A store may lose whatever it likes, at any time: a value, a lease, an epoch, or all that it has. An epoch that is lost is
+//! never the present one again, so that costs loads and is never wrong. What a store must not do is to go back to a former
+//! state, as a replica may that takes over before it has heard of a write: then what was acquired before the write may be
+//! published after it.
 
 mod config;
 mod events;
@@ -242,12 +249,13 @@ impl Fill {
 
             (State::Publishing { .. }, Event::Stored) => State::loaded(Published::Stored),
             (State::Publishing { .. }, Event::Late) => State::loaded(Published::Late),
-            (State::Publishing { .. }, Event::Superseded) => State::loaded(Published::Superseded),
+            // The store may have lost the epoch alone: then the lease is still this token's, and others would wait for it.
+            (State::Publishing { .. }, Event::Superseded) => State::unpublished(Published::Superseded),
             (State::Publishing { .. }, Event::Invalidated) if self.may_reload() => {
                 self.reloaded = true;
                 self.acquire(None, now)
             }
-            (State::Publishing { .. }, Event::Invalidated) => State::loaded(Published::Invalidated),
+            (State::Publishing { .. }, Event::Invalidated) => State::unpublished(Published::Invalidated),
             // Also for a store that is out of memory: others would wait until the lease has run out.
             (State::Publishing { .. }, Event::StoreError { ambiguous: true }) => State::unpublished(Published::Unknown),
             (State::Publishing { .. }, Event::StoreError { ambiguous: false }) => State::unpublished(Published::Failed),

@@ -7,7 +7,7 @@ mod write;
 pub(crate) use leased::{Flight, Next, Renewals, Side};
 
 use crate::config::{Config, Verdict};
-use crate::entry::Entry;
+use crate::entry::{Entry, Source};
 use crate::error::{Error, StoreError};
 use crate::gate::{Gate, Pass};
 use crate::loads::{KeyHash, Load, Loads, Mark};
@@ -48,13 +48,13 @@ pub(crate) struct Landed<V> {
     pub(crate) value: V,
     /// When it landed.
     pub(crate) age: Duration,
-    /// It was not loaded: somebody else had, by the time that this flight began.
-    pub(crate) was_there: bool,
+    /// Where it comes from, for the caller that led the flight.
+    pub(crate) source: Source,
 }
 
 impl<V> Landed<V> {
     pub(crate) fn found(entry: Entry<V>, now: Time) -> Self {
-        Self { age: now.since(entry.loaded_at()), value: entry.value, was_there: true }
+        Self { age: now.since(entry.loaded_at()), value: entry.value, source: Source::Hit }
     }
 }
 
@@ -224,7 +224,7 @@ impl<V, S> Inner<V, S> {
     where
         S: Store<Q, V>,
     {
-        self.ask::<Q, _>(self.store.get(key, now)).await
+        self.ask::<Q, _, _>(|| self.store.get(key, now)).await
     }
 
     pub(crate) fn begin<Q: Hash + ?Sized>(&self, key: &Q) -> Begun {

@@ -81,6 +81,27 @@ pub trait Watch: Send + Sync {
 /// Who is told what is pushed: must neither block nor call the store.
 pub type Told = Box<dyn Fn(Push) + Send + Sync>;
 
+/// What other processes have written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Written {
+    /// The key of this number, as [`Announces::key_number`] has it.
+    Key(u64),
+    /// Any key may have been: all were, or nobody has listened for a while.
+    Any,
+}
+
+/// Who is told what other processes write: must neither block nor call the store.
+pub type ToldWritten = Box<dyn Fn(Written) + Send + Sync>;
+
+/// A store that tells what other processes write, as it happens: what a [`Tiered`](crate::Tiered) one is made of.
+pub trait Announces<K: ?Sized> {
+    /// The number by which it tells of this key. If two keys share one, what is told of the one is told of the other.
+    fn key_number(&self, key: &K) -> u64;
+
+    /// Tells what other processes write until what it returns is dropped. What is told may come late, or be lost.
+    fn watch_writes(&self, told: ToldWritten) -> Box<dyn Watch>;
+}
+
 /// The leases of a store that several processes share: which of them loads a key. All steps are atomic.
 ///
 /// It makes loads fewer. It does not make them exclusive: a leader that is paused for longer than its lease does not know that

@@ -78,6 +78,7 @@ mod stats;
 mod store;
 #[cfg(feature = "test-util")]
 pub mod test_util;
+mod tier;
 mod time;
 
 pub use builder::Builder;
@@ -90,4 +91,5 @@ pub use memory::{Memory, Pushed};
 pub use oneflight::refresh::Policy;
 pub use stats::{LoadTimes, Stats};
 pub use store::{Blocking, BlockingStore, Store};
+pub use tier::Tiered;
 pub use time::{BoxFuture, Clock, Time, Timer};

@@ -60,7 +60,7 @@ impl<V, S> Inner<V, S> {
     {
         let now = self.now();
         let mut batch = Batch { now, values: Vec::with_capacity(keys.len()), wanted: Vec::new() };
-        let all = self.ask::<Q, _>(self.store.get_many(&keys, now)).await;
+        let all = self.ask::<Q, _, _>(|| self.store.get_many(&keys, now)).await;
         let all = all.unwrap_or_else(|_| keys.iter().map(|_| None).collect());
         for (place, (key, found)) in keys.into_iter().zip(all).enumerate() {
             let value = match self.plan(found, now, || self.loads.hash(key)) {
@@ -174,7 +174,7 @@ impl<V, S> Inner<V, S> {
                         self.counters.add(Count::Invalidated);
                     }
                     load.succeed();
-                    flown[index] = Some(Ok(Landed { value, age: ended.since(begun), was_there: false }));
+                    flown[index] = Some(Ok(Landed { value, age: ended.since(begun), source: Source::Loaded }));
                 }
             }
             failed => {

@@ -190,7 +190,7 @@ impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
         self.entries.remove_if(key, |entry| entry.stale_until() <= now);
     }
 
-    fn keep(&self, key: K, entry: Entry<V>) -> Pushed<K, V>
+    pub(crate) fn keep(&self, key: K, entry: Entry<V>) -> Pushed<K, V>
     where
         K: Clone,
     {
@@ -204,14 +204,14 @@ impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
         pushed
     }
 
-    fn take<Q>(&self, key: &Q) -> Pushed<K, V>
+    pub(crate) fn take<Q>(&self, key: &Q) -> Pushed<K, V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         Pushed { first: self.entries.remove(key), more: Vec::new() }
     }
 
-    fn take_all(&self) -> Pushed<K, V> {
+    pub(crate) fn take_all(&self) -> Pushed<K, V> {
         Pushed { first: None, more: self.entries.drain().collect() }
     }
 }

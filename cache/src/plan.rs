@@ -113,8 +113,7 @@ impl<V> Landed<V> {
     pub(crate) fn source(&self, role: Role) -> Source {
         match role {
             Role::Followed => Source::Joined,
-            _ if self.was_there => Source::Hit,
-            _ => Source::Loaded,
+            _ => self.source,
         }
     }
 }

@@ -45,30 +45,28 @@ pub(crate) enum Patience {
 
 impl<V, S> Inner<V, S> {
     /// What the store says, unless it has not answered of late.
-    pub(crate) async fn ask<Q, T>(&self, request: impl Future<Output = Result<T, S::Error>>) -> Result<T, Failure>
+    pub(crate) async fn ask<Q, T, F>(&self, request: impl FnOnce() -> F) -> Result<T, Failure>
     where
         Q: ?Sized,
         S: Store<Q, V>,
+        F: Future<Output = Result<T, S::Error>>,
     {
-        self.ask_with::<Q, T>(Patience::Breaker, request).await
+        self.ask_with::<Q, T, F>(Patience::Breaker, request).await
     }
 
-    pub(crate) async fn ask_with<Q, T>(
-        &self,
-        patience: Patience,
-        request: impl Future<Output = Result<T, S::Error>>,
-    ) -> Result<T, Failure>
+    pub(crate) async fn ask_with<Q, T, F>(&self, patience: Patience, request: impl FnOnce() -> F) -> Result<T, Failure>
     where
         Q: ?Sized,
         S: Store<Q, V>,
+        F: Future<Output = Result<T, S::Error>>,
     {
         let (Some(lease), Some(sharing)) = (self.store.lease(), &self.sharing) else {
-            return request.await.map_err(|error| Failure::new(self.store_failed(error), true));
+            return request().await.map_err(|error| Failure::new(self.store_failed(error), true));
         };
         if patience == Patience::Breaker && !sharing.breaker.allows(self.now(), || self.config.random()) {
             return Err(Failure::new(Arc::new(NotAsked), false));
         }
-        match request.await {
+        match request().await {
             Ok(answer) => {
                 sharing.breaker.answered();
                 Ok(answer)

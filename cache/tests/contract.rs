@@ -15,6 +15,10 @@ mod bounds;
 mod early;
 #[path = "contract/keeping.rs"]
 mod keeping;
+#[path = "contract/lease_failures.rs"]
+mod lease_failures;
+#[path = "contract/leases.rs"]
+mod leases;
 #[path = "contract/loads.rs"]
 mod loads;
 #[path = "contract/many.rs"]
@@ -29,6 +33,8 @@ mod only_threads;
 mod panics;
 #[path = "contract/stale.rs"]
 mod stale;
+#[path = "contract/tiers.rs"]
+mod tiers;
 #[path = "contract/ttl.rs"]
 mod ttl;
 #[path = "contract/writes.rs"]
@@ -152,6 +158,48 @@ cases! {
     odd::without_coalescing_a_batch_loads_a_key_that_it_has_twice_once;
     odd::entries_that_weigh_much_fit_into_a_small_memory;
     odd::a_callers_own_panic_is_counted;
+
+    leases::of_two_processes_one_loads_and_the_other_gets_its_value;
+    leases::k4_the_lease_of_a_holder_that_died_is_taken_over_when_it_ends;
+    leases::k3_a_lease_is_renewed_for_as_long_as_the_load_takes;
+    leases::k2_a_leader_that_lost_its_lease_overwrites_nothing_newer;
+    leases::a_leader_that_lost_its_lease_stores_late_if_there_is_nothing;
+    leases::i1_an_invalidation_in_another_process_wins_over_a_load;
+    leases::i2_a_put_in_another_process_wins_over_a_load;
+    leases::an_invalidation_of_all_keys_in_another_process_wins_over_a_load;
+    leases::i1_after_an_invalidation_in_another_process_no_call_joins_the_load;
+    leases::j2_of_the_refreshes_of_two_processes_one_loads_and_the_other_ducks;
+    leases::a_stale_value_is_refreshed_by_one_process;
+    leases::a_failed_load_gives_the_lease_up_at_once;
+    leases::a_panic_gives_the_lease_up;
+    leases::a_refresh_on_demand_takes_the_lease_whatever_is_there;
+    leases::i3_a_ttl_of_zero_stores_nothing_and_keeps_no_lease;
+    leases::a_batch_stores_its_own_keys_before_it_waits_for_another_process;
+    leases::a_batch_takes_over_the_keys_whose_holder_failed;
+    leases::batches_in_opposite_orders_in_two_processes_do_not_wait_in_a_circle;
+    leases::i6_what_cannot_be_read_is_overwritten;
+
+    lease_failures::a_holder_that_takes_too_long_is_not_waited_for;
+    lease_failures::a_caller_may_ask_for_an_error_in_place_of_a_long_wait;
+    lease_failures::a_caller_may_ask_for_the_old_value_in_place_of_a_long_wait;
+    lease_failures::k5_a_server_that_is_away_costs_nobody_its_value;
+    lease_failures::a_caller_may_ask_for_an_error_in_place_of_a_load_past_the_store;
+    lease_failures::a_server_that_does_not_answer_is_left_alone_for_a_while;
+    lease_failures::a_server_that_refuses_is_asked_again;
+    lease_failures::a_lease_whose_answer_was_lost_is_given_up;
+    lease_failures::k3_a_load_whose_renewals_fail_brings_its_value;
+    lease_failures::a_value_that_the_server_refuses_reaches_its_callers_and_frees_the_lease;
+    lease_failures::no_more_loads_past_the_store_at_once_than_allowed;
+    lease_failures::a_refresh_without_a_server_leaves_the_old_value_and_backs_off;
+    lease_failures::what_is_no_value_is_left_alone;
+
+    tiers::what_was_read_is_read_near_for_a_short_life;
+    tiers::what_was_loaded_is_near_at_once_and_in_other_processes_when_they_have_waited;
+    tiers::what_another_process_writes_is_not_served_any_more;
+    tiers::a_lost_push_costs_the_near_life_and_no_more;
+    tiers::what_a_process_writes_itself_it_never_serves_old;
+    tiers::a_near_value_ends_with_its_own_life_and_is_refreshed_early;
+    tiers::a_take_over_works_through_both_tiers;
 
     panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;
     panics::a_panic_leaves_the_key_free;

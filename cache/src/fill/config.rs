@@ -22,8 +22,13 @@ pub struct Config {
     /// The sleep between two looks while pushes are listened for, so that looks are only the net for a push that is lost;
     /// jittered too. Default: 100 ms.
     pub listening_poll: Duration,
-    /// How long the store remembers an epoch. What was acquired longer ago than half of that is not published: an
-    /// invalidation may be forgotten. The other half is for a request that is delayed on its way. Default: 10 minutes.
+    /// How long an epoch lasts after the last time that the lease was acquired in it, at least: so the store forgets the
+    /// epochs of keys that nobody loads any more. Whoever loads for longer cannot publish, so it should be a few times the
+    /// longest load. Default: 10 minutes.
+    ///
+    /// What was acquired longer ago than half of that is not published, and the store is not even asked. That is a belt beside
+    /// the braces: a random number that has ended does not come back. It makes a difference only for a store that says an
+    /// epoch is the same when it is not.
     pub epoch_life: Duration,
     /// What to do with a value in its stale window. Default: serve it.
     pub on_stale: OnStale,

@@ -10,7 +10,7 @@ pub type Time = Duration;
 /// that takes over from a leader that has been dropped goes on with the lease.
 pub type Token = u128;
 
-/// What an invalidation changes: a random number, zero where the store remembers none.
+/// What a key has while anybody may publish: a random number, which each write removes.
 pub type Epoch = u128;
 
 /// Which value it is: a random number that is stored with it. For one that cannot be read, any number that tells its bytes
@@ -26,7 +26,7 @@ pub enum Action {
     ///
     /// May come of it: [`Hit`](Event::Hit), [`Stale`](Event::Stale), [`Miss`](Event::Miss), `StoreError`.
     Read,
-    /// In one step that nothing comes between: look at the value, read the epoch, take the lease for [`Config::lease`].
+    /// In one step that nothing comes between: look at the value, and take the lease for [`Config::lease`].
     ///
     /// | the value is | `seen: None` | `seen: Some(version)` |
     /// |---|---|---|
@@ -34,8 +34,10 @@ pub enum Action {
     /// | of the version `seen` | | take the lease |
     /// | another | [`Filled`](Event::Filled) | [`Filled`](Event::Filled) |
     ///
-    /// Take the lease: [`Acquired`](Event::Acquired) if it is free or this token's already, otherwise [`Held`](Event::Held). A
-    /// value that the driver was given here and cannot read is [`Miss`](Event::Miss) with its version, not `Filled`.
+    /// Take the lease: if it is free or this token's already, it is this token's now, the key gets a new epoch if it has none,
+    /// which is to last for [`Config::epoch_life`] at least, and the event is [`Acquired`](Event::Acquired). Otherwise it is
+    /// [`Held`](Event::Held). A value that the driver was given here and cannot read is [`Miss`](Event::Miss) with its version,
+    /// not `Filled`.
     ///
     /// After a [`Wait`](Self::Wait) the driver asks only once it listens for pushes again, or what is pushed between the
     /// answer and the next sleep is lost; one that cannot listen says so by [`Event::Held::listening`].
@@ -43,6 +45,7 @@ pub enum Action {
     /// A lost answer is [`StoreError`](Event::StoreError) with `ambiguous: true`. The driver must not ask again by itself.
     ///
     /// [`Config::lease`]: super::Config::lease
+    /// [`Config::epoch_life`]: super::Config::epoch_life
     Acquire {
         /// The value that is to be replaced: one to be refreshed, a stale one, or one that cannot be read.
         seen: Option<Version>,
@@ -57,12 +60,14 @@ pub enum Action {
     },
     /// In one step that nothing comes between:
     ///
-    /// 1. the store's epoch is not `epoch`: [`Invalidated`](Event::Invalidated);
-    /// 2. the lease is this token's: store, give the lease up, tell those who wait: [`Stored`](Event::Stored);
-    /// 3. there is no value: store, leave the lease, tell those who wait: [`Late`](Event::Late);
+    /// 1. the key's epoch is not `epoch`: [`Superseded`](Event::Superseded) if it has a value and no epoch, otherwise
+    ///    [`Invalidated`](Event::Invalidated);
+    /// 2. the lease is this token's: store, remove the lease and the epoch, tell those who wait: [`Stored`](Event::Stored);
+    /// 3. there is no value: store, leave the lease and the epoch, tell those who wait: [`Late`](Event::Late);
     /// 4. otherwise [`Superseded`](Event::Superseded).
     ///
-    /// Or [`StoreError`](Event::StoreError), also when the store is out of memory.
+    /// Or [`StoreError`](Event::StoreError), also when the store is out of memory. After all but `Stored` and `Late` the lease
+    /// is given up by a [`Release`](Self::Release), as it may still be this token's.
     Publish {
         /// The epoch in which the lease was acquired.
         epoch: Epoch,
@@ -102,7 +107,7 @@ pub enum Event {
     },
     /// The lease is this token's.
     Acquired {
-        /// The store's epoch at that moment.
+        /// The key's epoch from that moment on.
         epoch: Epoch,
     },
     /// There is a value by now, other than the one that was seen. The driver has it.
@@ -133,9 +138,9 @@ pub enum Event {
     Stored,
     /// Published, though the lease had been lost.
     Late,
-    /// Not published: the lease had been lost, and there is a value.
+    /// Not published: there is another value.
     Superseded,
-    /// Not published: the epoch has changed.
+    /// Not published: the key has another epoch, or none and no value.
     Invalidated,
     /// The lease is not this token's, whether it was before or not.
     Released,
@@ -164,11 +169,11 @@ pub enum Published {
     Stored,
     /// It is in the store, though the lease had been lost.
     Late,
-    /// Another value is in the store, as the lease had been lost.
+    /// Another value is in the store: the lease had been lost, or that was put while this one was loaded.
     Superseded,
-    /// There was an invalidation while it was loaded, so it is not in the store.
+    /// There was a write while it was loaded, or the store has lost the epoch, so it is not in the store.
     Invalidated,
-    /// It was acquired so long ago that an invalidation may be forgotten, so it is not in the store.
+    /// It was acquired so long ago that its epoch may have ended, so it is not in the store.
     Outdated,
     /// The loader did not let it be stored.
     NotWanted,

@@ -59,8 +59,10 @@ fn each_way_of_a_read_ends_as_it_should() {
     assert_eq!(read(config, &[MISS, ACQUIRED, OK]), PUBLISH);
     assert_eq!(read(config, &[MISS, ACQUIRED, OK, Stored]), loaded(Published::Stored));
     assert_eq!(read(config, &[MISS, ACQUIRED, OK, Late]), loaded(Published::Late));
-    assert_eq!(read(config, &[MISS, ACQUIRED, OK, Superseded]), loaded(Published::Superseded));
-    assert_eq!(read(config, &[MISS, ACQUIRED, OK, Invalidated]), loaded(Published::Invalidated));
+    assert_eq!(read(config, &[MISS, ACQUIRED, OK, Superseded]), Action::Release);
+    assert_eq!(read(config, &[MISS, ACQUIRED, OK, Superseded, Released]), loaded(Published::Superseded));
+    assert_eq!(read(config, &[MISS, ACQUIRED, OK, Invalidated]), Action::Release, "the epoch alone may be lost");
+    assert_eq!(read(config, &[MISS, ACQUIRED, OK, Invalidated, Released]), loaded(Published::Invalidated));
     assert_eq!(read(config, &[MISS, ACQUIRED, LoadFailed]), Action::Release);
     assert_eq!(read(config, &[MISS, ACQUIRED, LoadFailed, Released]), Action::Done(Outcome::LoadFailed));
     assert_eq!(read(config, &[MISS, HELD, Woken]), ACQUIRE);
@@ -112,7 +114,8 @@ fn a_refresh_gives_way_to_any_other_and_never_loads_without_the_store() {
     assert_eq!(refresh(config, &[ACQUIRED, LoadFailed]), Action::Release);
     assert_eq!(refresh(config, &[ACQUIRED, LoadFailed, Released]), Action::Done(Outcome::LoadFailed));
     assert_eq!(refresh(config, &[ACQUIRED, OK, Stored]), loaded(Published::Stored));
-    assert_eq!(refresh(config, &[ACQUIRED, OK, Invalidated]), loaded(Published::Invalidated), "nobody waits for it");
+    let invalidated = refresh(config, &[ACQUIRED, OK, Invalidated, Released]);
+    assert_eq!(invalidated, loaded(Published::Invalidated), "nobody waits for it");
 }
 
 #[test]
@@ -120,7 +123,7 @@ fn a_value_that_was_invalidated_is_loaded_once_more_if_that_is_asked_for() {
     use Event::*;
     let config = Config { reload_invalidated: true, on_stale: OnStale::Replace, ..Config::default() };
     assert_eq!(read(config, &[STALE, ACQUIRED, OK, Invalidated]), ACQUIRE, "what was seen is invalid");
-    let again = [MISS, ACQUIRED, OK, Invalidated, ACQUIRED, OK, Invalidated];
+    let again = [MISS, ACQUIRED, OK, Invalidated, ACQUIRED, OK, Invalidated, Released];
     assert_eq!(read(config, &again), loaded(Published::Invalidated));
 }
 

@@ -1,7 +1,7 @@
 //! The flight of a key: how its value gets into the store.
 
 use super::{Begun, CountsPanic, Flown, Inner, Landed, Why};
-use crate::entry::Entry;
+use crate::entry::{Entry, Source};
 use crate::error::Error;
 use crate::fill::{Action, Config as FillConfig, Event, Fill, Outcome, Published};
 use crate::loads::{Load, Storing};
@@ -87,7 +87,7 @@ impl<V, S> Inner<V, S> {
                 Action::Wait { .. } => Event::Tick,
                 Action::Done(outcome) => {
                     let found = found.map(|entry| Landed::found(entry, now));
-                    let loaded = loaded.map(|value| Landed { value, age: now.since(begun), was_there: false });
+                    let loaded = loaded.map(|value| Landed { value, age: now.since(begun), source: Source::Loaded });
                     return self.landed(&mut load, outcome, found, loaded, error, former.is_some());
                 }
             };

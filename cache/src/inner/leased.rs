@@ -1,7 +1,7 @@
 //! The flight of a key in a store that several processes share: what its fill says, done.
 
 use super::{Begun, Flown, Inner, Landed, Why};
-use crate::entry::Entry;
+use crate::entry::{Entry, Source};
 use crate::error::Error;
 use crate::fill::{self, Action, Event, Fallback, Fill, OnStale, Outcome, Published, Renewal, Token, Version};
 use crate::lease::{Acquired, Claim, Lease, Publication, Told, Watch};
@@ -124,8 +124,8 @@ impl<V, S> Inner<V, S> {
     {
         let lease = self.store.lease()?;
         let asked = self.now();
-        let request = lease.renew(key, fill.token(), self.config.sharing.fill.lease);
-        let renewal = match self.ask_with::<K, _>(Patience::Always, request).await {
+        let request = || lease.renew(key, fill.token(), self.config.sharing.fill.lease);
+        let renewal = match self.ask_with::<K, _, _>(Patience::Always, request).await {
             Ok(true) => Renewal::Renewed,
             Ok(false) => Renewal::Lost,
             Err(_) => Renewal::Failed,
@@ -243,8 +243,8 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         let listening = self.watch.as_ref().is_some_and(|watch| watch.is_listening());
         let fill::Config { lease, epoch_life, .. } = self.inner.config.sharing.fill;
         let claim = Claim { token: self.fill.token(), lease, epoch_life, seen };
-        let request = self.lease().acquire(self.key, claim, self.now);
-        match self.inner.ask::<K, _>(request).await {
+        let request = || self.lease().acquire(self.key, claim, self.now);
+        match self.inner.ask::<K, _, _>(request).await {
             Ok(Acquired::Leader { epoch }) => {
                 if self.has_waited {
                     self.inner.counters.add(Count::TakenOver);
@@ -347,7 +347,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         self.found = self.inner.config.entry(value.clone(), self.begun, self.now, former);
         if self.found.is_none() && matches!(self.why, Why::Refresh { .. }) {
             // It is not to be kept, so what it replaces is not either. If that fails, it expires.
-            let removed = self.inner.ask::<K, _>(self.inner.store.remove(self.key)).await;
+            let removed = self.inner.ask::<K, _, _>(|| self.inner.store.remove(self.key)).await;
             drop(removed);
         }
         self.found.is_some()
@@ -360,8 +360,8 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     {
         // None if this load follows one that was published already, which no fill of ours does.
         let Some(entry) = self.found.take() else { return Event::StoreError { ambiguous: false } };
-        let request = self.lease().publish(self.key, self.fill.token(), epoch, entry, self.inner.now());
-        let event = match self.inner.ask::<K, _>(request).await {
+        let request = || self.lease().publish(self.key, self.fill.token(), epoch, entry, self.inner.now());
+        let event = match self.inner.ask::<K, _, _>(request).await {
             Ok(Publication::Stored) => Event::Stored,
             Ok(Publication::Late) => Event::Late,
             Ok(Publication::Superseded) => Event::Superseded,
@@ -381,8 +381,8 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     where
         S: Store<K, V>,
     {
-        let request = self.lease().release(self.key, self.fill.token());
-        match self.inner.ask_with::<K, _>(Patience::Always, request).await {
+        let request = || self.lease().release(self.key, self.fill.token());
+        match self.inner.ask_with::<K, _, _>(Patience::Always, request).await {
             Ok(()) => Event::Released,
             Err(failure) => Event::StoreError { ambiguous: failure.is_ambiguous },
         }
@@ -399,7 +399,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                     self.load.succeed();
                 }
                 let age = self.now.since(self.begun);
-                self.loaded.take().map(|value| Ok(Landed { value, age, was_there: false }))
+                self.loaded.take().map(|value| Ok(Landed { value, age, source: Source::Loaded }))
             }
             Outcome::LoadFailed => {
                 let error = self.error.take();
@@ -435,7 +435,8 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     }
 
     fn take_found(&mut self) -> Flown<V, E> {
-        self.found.take().map(|entry| Ok(Landed::found(entry, self.now)))
+        let source = if self.has_waited { Source::Joined } else { Source::Hit };
+        self.found.take().map(|entry| Ok(Landed { source, ..Landed::found(entry, self.now) }))
     }
 }
 

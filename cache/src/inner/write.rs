@@ -36,7 +36,7 @@ impl<V, S> Inner<V, S> {
             forget();
         });
         let written = self
-            .ask_with::<Q, _>(Patience::Always, async {
+            .ask_with::<Q, _, _>(Patience::Always, || async {
                 match entry {
                     Some(entry) => self.store.put(key, entry, self.now()).await,
                     None => self.store.remove(key).await,
@@ -65,7 +65,7 @@ impl<V, S> Inner<V, S> {
             self.loads.void_all();
             forget();
         });
-        let cleared = self.ask_with::<K, _>(Patience::Always, self.store.clear()).await;
+        let cleared = self.ask_with::<K, _, _>(Patience::Always, || self.store.clear()).await;
         drop(ends);
         drop(writing);
         let displaced = cleared.map_err(|failure| Error::Store(failure.error))?;

@@ -96,3 +96,68 @@ impl std::error::Error for Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    fn said(reply: &str) -> Error {
+        let value = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).unwrap();
+        value.extract_error().unwrap_err().into()
+    }
+
+    #[test]
+    fn what_the_server_says_is_refused_and_unambiguous() {
+        for reply in [
+            "ERR no",
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            "READONLY You can't write against a read only replica.",
+            "LOADING Redis is loading the dataset in memory",
+            "NOPERM no",
+            "NOAUTH Authentication required.",
+            "BUSY Redis is busy running a script.",
+            "MISCONF no",
+            "NOSCRIPT no",
+            "CLUSTERDOWN no",
+            "MOVED 3300 127.0.0.1:1",
+        ] {
+            let error = said(reply);
+            assert!(matches!(error, Error::Refused(_)) && !error.is_ambiguous(), "{reply}: {error:?}");
+            assert!(error.to_string().starts_with("the server refused: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn another_type_is_told_also_in_a_script_of_an_older_server() {
+        let direct = "WRONGTYPE Operation against a key holding the wrong kind of value";
+        let script = format!("{direct} script: 0, on @user_script:1.");
+        let older = format!("ERR Error running script (call to f_0): @user_script:1: {direct}");
+        for reply in [direct, &script, &older] {
+            let error = said(reply);
+            assert!(matches!(error, Error::WrongType) && !error.is_ambiguous(), "{reply}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn what_goes_wrong_on_the_way_is_ambiguous() {
+        use io::ErrorKind::{
+            BrokenPipe, ConnectionRefused, ConnectionReset, Interrupted, TimedOut, UnexpectedEof, WouldBlock,
+        };
+        for kind in [BrokenPipe, ConnectionRefused, ConnectionReset, Interrupted, TimedOut, UnexpectedEof, WouldBlock] {
+            let error = Error::from(RedisError::from(io::Error::from(kind)));
+            assert!(matches!(error, Error::Away(_)) && error.is_ambiguous(), "{kind}: {error:?}");
+        }
+        let nonsense = Error::from(redis::parse_redis_value(b"?\r\n").unwrap_err());
+        assert!(nonsense.is_ambiguous(), "{nonsense:?}");
+        assert!(Error::odd("a reply of four").is_ambiguous());
+    }
+
+    #[test]
+    fn a_url_that_makes_no_sense_is_refused() {
+        for url in ["", "http://127.0.0.1/", "redis://127.0.0.1:port/", "redis://127.0.0.1/?protocol=9"] {
+            let error = Error::from(redis::Client::open(url).unwrap_err());
+            assert!(matches!(error, Error::Refused(_)), "{url}: {error:?}");
+        }
+    }
+}

@@ -51,6 +51,14 @@ impl<L: Link> Steps<L> {
         self.names.name(key)
     }
 
+    pub(crate) fn generation(&self) -> &Arc<Generation> {
+        &self.server.generation
+    }
+
+    pub(crate) fn channels(&self) -> impl Iterator<Item = String> {
+        (0..CHANNELS).map(|number| self.names.channel(number))
+    }
+
     pub(crate) fn link(&self) -> &L {
         &self.server.link
     }

@@ -5,6 +5,7 @@
 pub(crate) mod gate;
 #[path = "../../../tests/support/limits.rs"]
 pub(crate) mod limits;
+pub(crate) mod model;
 pub(crate) mod run;
 pub(crate) mod stores;
 pub(crate) mod task_ways;

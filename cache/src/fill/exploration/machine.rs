@@ -1,5 +1,6 @@
 //! The machine that is explored, as a table that is filled on the way.
 
+use super::super::state::{Lease, State};
 use super::super::{Config, Event, Fill};
 use core::time::Duration;
 use std::collections::HashMap;
@@ -21,6 +22,9 @@ pub(super) const READ_TO_COME: u8 = 1;
 pub(super) const REFRESH_TO_COME: u8 = 2;
 pub(super) const FIRST_FILL: u8 = 3;
 
+/// Every epoch that is gone, whichever it was: random numbers do not come back.
+pub(super) const GONE: u8 = 3;
+
 impl Machine {
     pub(super) fn new(config: Config) -> Self {
         Self { config, fills: Vec::new(), numbers: HashMap::new(), steps: HashMap::new(), stores: 0 }
@@ -36,6 +40,21 @@ impl Machine {
 
     pub(super) fn fill(&self, number: u8) -> Option<&Fill> {
         self.fills.get(usize::from(number.checked_sub(FIRST_FILL)?))
+    }
+
+    /// The same but that it was acquired in an epoch that is gone, if it was in `epoch`.
+    pub(super) fn outlive(&mut self, number: u8, epoch: u8) -> u8 {
+        let Some(fill) = self.fill(number) else { return number };
+        let mut fill = fill.clone();
+        match &mut fill.state {
+            State::Loading(Some(Lease { epoch: own, .. })) | State::Publishing { epoch: own }
+                if *own == epoch.into() =>
+            {
+                *own = GONE.into();
+            }
+            _ => return number,
+        }
+        self.number(fill)
     }
 
     pub(super) fn step(&mut self, number: u8, event: Event, is_late: bool) -> u8 {

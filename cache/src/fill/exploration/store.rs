@@ -1,7 +1,7 @@
 //! What the store does for each request: the specification of any real one.
 
 use super::super::{Event, Version};
-use super::machine::{Machine, REFRESH_TO_COME};
+use super::machine::{GONE, Machine, REFRESH_TO_COME};
 use super::rules::Scheme;
 use super::world::{FIRST_NONCE, World};
 use core::time::Duration;
@@ -24,7 +24,7 @@ impl World {
         self.nonce = (1..).find(|nonce| !is_known(nonce)).expect("there are few callers") as u8;
     }
 
-    pub(super) fn acquire(&mut self, index: usize, seen: Option<Version>) -> Event {
+    pub(super) fn acquire(&mut self, index: usize, seen: Option<Version>, scheme: Scheme) -> Event {
         match (seen, self.value) {
             (Some(_), 0) => return Event::Miss { unreadable: None },
             (seen, value) if value != 0 && seen != Some(self.nonce.into()) => return Event::Filled,
@@ -34,13 +34,26 @@ impl World {
             return Event::Held { left: Duration::ZERO, holder: 1, listening: false };
         }
         self.callers[index].holds = true;
+        if scheme.has_epochs() && scheme != Scheme::EpochOfWrites && self.epoch == 0 {
+            self.epoch = 1;
+        }
         Event::Acquired { epoch: self.epoch.into() }
     }
 
-    pub(super) fn publish(&mut self, index: usize, scheme: Scheme, epoch: u8, machine: &mut Machine) -> Event {
+    pub(super) fn publish(
+        &mut self,
+        index: usize,
+        scheme: Scheme,
+        epoch: u8,
+        value: u8,
+        machine: &mut Machine,
+    ) -> Event {
         let holds = self.callers[index].holds;
         let event = match scheme {
-            Scheme::Ours | Scheme::NoExpiry if self.epoch != epoch => Event::Invalidated,
+            _ if scheme.has_epochs() && self.epoch != epoch => match (self.epoch, self.value) {
+                (0, 1..) => Event::Superseded,
+                _ => Event::Invalidated,
+            },
             Scheme::NoToken | Scheme::TokenOnRelease => Event::Stored,
             _ if holds => Event::Stored,
             Scheme::HolderOnly => Event::Superseded,
@@ -48,12 +61,52 @@ impl World {
             _ => Event::Superseded,
         };
         if let Event::Stored | Event::Late = event {
-            self.store(self.callers[index].loaded, machine);
+            self.store(value, machine);
         }
         if event == Event::Stored {
             self.release(index, scheme);
+            if scheme != Scheme::EpochOfWrites {
+                self.lose_epoch(scheme, machine);
+            }
         }
         event
+    }
+
+    /// A write: of `value`, or of nothing if that is 0.
+    pub(super) fn write(&mut self, value: u8, scheme: Scheme, machine: &mut Machine) {
+        (self.value, self.nonce) = (0, 0);
+        if value != 0 {
+            self.store(value, machine);
+        }
+        if scheme.has_epochs() {
+            self.free_lease();
+            match scheme {
+                Scheme::EpochOfWrites => self.epoch += 1,
+                _ => self.lose_epoch(scheme, machine),
+            }
+        }
+    }
+
+    pub(super) fn lose_epoch(&mut self, scheme: Scheme, machine: &mut Machine) {
+        if matches!(scheme, Scheme::Ours | Scheme::NoExpiry) && self.epoch != 0 {
+            for caller in &mut self.callers {
+                caller.fill = machine.outlive(caller.fill, self.epoch);
+                if caller.sent.0 == self.epoch {
+                    caller.sent.0 = GONE;
+                }
+            }
+        }
+        self.epoch = 0;
+    }
+
+    /// What the store may lose: the epoch, the value, everything.
+    pub(super) fn losses(self, scheme: Scheme, machine: &mut Machine) -> [Self; 3] {
+        let (mut no_epoch, no_value) = (self, Self { value: 0, nonce: 0, ..self });
+        no_epoch.lose_epoch(scheme, machine);
+        let mut nothing = no_value;
+        nothing.lose_epoch(scheme, machine);
+        nothing.free_lease();
+        [no_epoch, no_value, nothing]
     }
 
     pub(super) fn release(&mut self, index: usize, scheme: Scheme) {

@@ -1,8 +1,8 @@
 //! The store, the database, and everybody who uses them: one state of the exploration, and its next steps.
 
-use super::super::{Action, Event, Fill, Outcome, Renewal};
-use super::machine::{ENDED, FIRST_FILL, Machine, READ_TO_COME, REFRESH_TO_COME};
-use super::rules::{Budget, Fault, Rules, Scheme};
+use super::super::{Action, Epoch, Event, Fill, Outcome, Renewal};
+use super::machine::{ENDED, Machine, READ_TO_COME, REFRESH_TO_COME};
+use super::rules::{Budget, Fault, Rules};
 use core::time::Duration;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,6 +16,19 @@ pub(super) struct Caller {
     pub(super) kept: u8,
     /// Older than this its value must not be.
     pub(super) oldest: u8,
+    /// What it has asked to be published and does not wait for any more, though it may still arrive: the epoch and the value.
+    pub(super) sent: (u8, u8),
+}
+
+impl Caller {
+    /// What is left of it in the store's view.
+    pub(super) fn ended(self) -> Self {
+        Self { holds: self.holds, sent: self.sent, ..Self::default() }
+    }
+}
+
+pub(super) fn small(epoch: Epoch) -> u8 {
+    u8::try_from(epoch).expect("few epochs")
 }
 
 /// Of the value that there is to begin with.
@@ -34,9 +47,8 @@ pub(super) struct World {
     pub(super) value: u8,
     /// Tells the value from others that live fills know of.
     pub(super) nonce: u8,
+    /// 0: none.
     pub(super) epoch: u8,
-    /// A value on its way to the store that nobody waits for any more, and the epoch that goes with it.
-    pub(super) delayed: (u8, u8),
     /// At most 3, if they are counted.
     pub(super) loads: u8,
     pub(super) left: Budget,
@@ -59,7 +71,6 @@ impl World {
             value,
             nonce: value * FIRST_NONCE,
             epoch: 0,
-            delayed: (0, 0),
             loads: 0,
             left: rules.budget,
         }
@@ -68,17 +79,18 @@ impl World {
     /// All of it in one number. Callers and writers are interchangeable, so the order among them is left out.
     pub(super) fn code(&self) -> u128 {
         let mut callers = self.callers.map(|caller| {
-            let small = [caller.loaded, caller.kept, caller.oldest, u8::from(caller.holds)];
+            let Caller { loaded, kept, oldest, sent, .. } = caller;
+            let small = [loaded, kept, oldest, sent.0, sent.1, u8::from(caller.holds)];
             small.into_iter().fold(u32::from(caller.fill), |code, part| code << 2 | u32::from(part))
         });
         callers.sort_unstable();
         let mut writers = self.writers;
         writers.sort_unstable();
-        let code = callers.into_iter().fold(0, |code, caller| code << 16 | u128::from(caller));
+        let code = callers.into_iter().fold(0, |code, caller| code << 20 | u128::from(caller));
         let left = &self.left;
         let small = [
-            [writers[0], writers[1], self.database, self.invalidated, self.value, self.epoch, self.delayed.0],
-            [self.delayed.1, left.expiries, left.errors, left.failures, left.deadlines, left.kills, self.loads],
+            [writers[0], writers[1], self.database, self.invalidated, self.value, self.epoch, self.loads],
+            [left.expiries, left.errors, left.failures, left.deadlines, left.kills, left.losses, 0],
         ];
         let code = small.into_iter().flatten().fold(code, |code, part| code << 2 | u128::from(part));
         code << 3 | u128::from(self.nonce)
@@ -93,7 +105,16 @@ impl World {
     }
 
     pub(super) fn is_stale(&self) -> bool {
-        self.writers.iter().all(|writer| *writer < 2) && self.is_cached() && self.value != self.database
+        !self.is_being_written() && self.is_cached() && self.value != self.database
+    }
+
+    pub(super) fn has_left_lease(&self, rules: &Rules) -> bool {
+        let is_left = |caller: &Caller| caller.fill == ENDED && caller.holds;
+        (rules.budget.errors, rules.budget.kills) == (0, 0) && self.callers.iter().any(is_left)
+    }
+
+    pub(super) fn is_being_written(&self) -> bool {
+        self.writers.iter().any(|writer| *writer > 1)
     }
 
     /// Adds the worlds that one more step may lead to.
@@ -103,62 +124,12 @@ impl World {
             self.lease_steps(index, rules, machine, after);
         }
         for index in 0..self.writers.len() {
-            after.extend(self.writer_step(index, rules));
+            self.writer_steps(index, rules, machine, after);
         }
-        if self.delayed.1 != 0 {
-            let mut next = Self { delayed: (0, 0), ..*self };
-            if self.delayed.0 == self.epoch && self.value == 0 {
-                next.store(self.delayed.1, machine);
-            }
-            after.push(next);
+        if let Some(losses) = self.left.losses.checked_sub(1) {
+            after.extend(self.with(Budget { losses, ..self.left }).losses(rules.scheme, machine));
         }
         Ok(())
-    }
-
-    fn writer_step(&self, index: usize, rules: &Rules) -> Option<Self> {
-        let mut next = *self;
-        match self.writers[index] {
-            0 => {
-                next.database += 1;
-                next.writers[index] = next.database;
-            }
-            1 => return None,
-            written => {
-                next.writers[index] = 1;
-                next.invalidated = next.invalidated.max(written);
-                (next.value, next.nonce) = (0, 0);
-                if matches!(rules.scheme, Scheme::Ours | Scheme::NoExpiry) {
-                    next.epoch += 1;
-                    next.free_lease();
-                }
-            }
-        }
-        Some(next)
-    }
-
-    /// What may become of the caller's lease, and of the caller, without its doing.
-    fn lease_steps(&self, index: usize, rules: &Rules, machine: &Machine, after: &mut Vec<Self>) {
-        let caller = &self.callers[index];
-        let loads = |fill: &Fill| matches!(fill.action(), Action::Load { .. });
-        let is_long = rules.long_loads && machine.fill(caller.fill).is_some_and(loads);
-        if caller.holds && rules.scheme != Scheme::NoExpiry {
-            let is_free = caller.fill == ENDED || is_long;
-            if is_free || self.left.expiries > 0 {
-                let mut next = *self;
-                next.callers[index].holds = false;
-                next.left.expiries -= u8::from(!is_free);
-                after.push(next);
-            }
-        }
-        if self.left.kills > 0 && caller.fill >= FIRST_FILL {
-            let mut next = *self;
-            next.left.kills -= 1;
-            // The whole process, or the leader alone: then another of its callers goes on with the same token.
-            for fill in [ENDED, READ_TO_COME] {
-                next.callers[index] = Caller { fill, holds: caller.holds, ..Caller::default() };
-                after.push(next);
-            }
-        }
     }
 
     fn caller_steps(
@@ -183,13 +154,13 @@ impl World {
                 }
                 // Nothing is there to be refreshed.
                 REFRESH_TO_COME => {
-                    after.push(becomes(Caller::default()));
+                    after.push(becomes(caller.ended()));
                     return Ok(());
                 }
                 _ => return Ok(()),
             };
             let (fill, oldest) = (machine.number(fill), self.invalidated);
-            after.push(becomes(Caller { fill, oldest, holds: caller.holds, ..Caller::default() }));
+            after.push(becomes(Caller { fill, oldest, ..caller.ended() }));
             return Ok(());
         };
         let action = fill.action();
@@ -227,7 +198,7 @@ impl World {
                 }
             }
             Action::Acquire { seen } => {
-                let event = next.acquire(index, seen);
+                let event = next.acquire(index, seen, rules.scheme);
                 answers.push((next, event, false));
                 if let (Event::Held { .. }, Some(deadlines)) = (event, self.left.deadlines.checked_sub(1)) {
                     answers.push((self.with(Budget { deadlines, ..self.left }), event, true));
@@ -245,12 +216,12 @@ impl World {
                 }
             }
             Action::Publish { epoch } => {
-                let epoch = u8::try_from(epoch).expect("few epochs");
-                let event = next.publish(index, rules.scheme, epoch, machine);
+                let event = next.publish(index, rules.scheme, small(epoch), caller.loaded, machine);
                 answers.push((next, event, false));
                 if let Some(errors) = self.left.errors.checked_sub(1) {
-                    let delayed = Self { delayed: (epoch, caller.loaded), ..*self };
-                    answers.push((delayed.with(Budget { errors, ..self.left }), LOST, false));
+                    let mut delayed = self.with(Budget { errors, ..self.left });
+                    delayed.callers[index].sent = (small(epoch), caller.loaded);
+                    answers.push((delayed, LOST, false));
                 }
             }
             Action::Release => {
@@ -295,7 +266,7 @@ impl World {
         }
         match fill.action() {
             // What no longer matters must not make a difference.
-            Action::Done(_) => *caller = Caller { holds: caller.holds, ..Caller::default() },
+            Action::Done(_) => *caller = caller.ended(),
             Action::Acquire { .. } | Action::Load { .. } => caller.loaded = 0,
             _ => {}
         }

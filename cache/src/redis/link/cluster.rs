@@ -4,9 +4,12 @@ use super::Limits;
 use super::runtime::Runtime;
 use super::task::{Sender, Tasks, Way};
 use crate::redis::error::Error;
+use redis::aio::ConnectionLike;
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
-use redis::{ConnectionInfo, IntoConnectionInfo, Pipeline, ProtocolVersion, RedisResult, Value};
+use redis::cluster_routing::SingleNodeRoutingInfo;
+use redis::{Arg, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, ProtocolVersion, RedisResult};
+use redis::{ServerErrorKind, Value};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -68,14 +71,28 @@ impl Way for Cluster {
         async move { client?.get_async_connection().await }
     }
 
+    /// What a server did not carry out because the keys are elsewhere is sent again. The client does that too, but then it
+    /// also sends again what may have been carried out.
+    ///
+    /// While a slot moves, a server says so of single keys. A script that has keys on both sides is refused then.
     async fn send(connection: &mut ClusterConnection, commands: Pipeline) -> RedisResult<Vec<Value>> {
         let mut redirects = 0;
         loop {
-            let replies =
-                redis::aio::ConnectionLike::req_packed_commands(connection, &commands, 0, commands.len()).await;
-            match replies {
-                Err(error) if is_elsewhere(&error, &commands) && redirects < REDIRECTS => redirects += 1,
-                replies => return replies,
+            let error = match connection.req_packed_commands(&commands, 0, commands.len()).await {
+                Ok(replies) => return Ok(replies),
+                Err(error) => error,
+            };
+            match error.kind() {
+                ErrorKind::Server(ServerErrorKind::Moved) if redirects < REDIRECTS && is_repeatable(&commands) => {
+                    redirects += 1;
+                }
+                ErrorKind::Server(ServerErrorKind::Ask) if is_repeatable(&commands) => {
+                    let Some(node) = error.redirect_node().and_then(|(address, _)| node(address)) else {
+                        return Err(error);
+                    };
+                    return ask(connection, &commands, node).await;
+                }
+                _ => return Err(error),
             }
         }
     }
@@ -89,13 +106,30 @@ impl Way for Cluster {
     }
 }
 
-/// Whether the commands were not carried out because the slot is another server's by now, which the client has found out since.
-///
-/// Of several commands some may have been carried out before the slot moved; so only what reads is sent again then.
-fn is_elsewhere(error: &redis::RedisError, commands: &Pipeline) -> bool {
-    let is_moved = error.kind() == redis::ErrorKind::Server(redis::ServerErrorKind::Moved);
-    let reads = |command: &redis::Cmd| matches!(command.args_iter().next(), Some(redis::Arg::Simple(b"GET" | b"PTTL")));
-    is_moved && (commands.len() == 1 || commands.cmd_iter().all(reads))
+/// Of several commands some may have been carried out before the slot moved; so only what reads may be sent again then.
+fn is_repeatable(commands: &Pipeline) -> bool {
+    let reads = |command: &Cmd| matches!(command.args_iter().next(), Some(Arg::Simple(b"GET" | b"PTTL")));
+    commands.len() == 1 || commands.cmd_iter().all(reads)
+}
+
+fn node(address: &str) -> Option<SingleNodeRoutingInfo> {
+    let (host, port) = address.rsplit_once(':')?;
+    Some(SingleNodeRoutingInfo::ByAddress { host: host.to_owned(), port: port.parse().ok()? })
+}
+
+/// Sends the commands to the server that their slot moves to, which needs to be told so each time.
+async fn ask(
+    connection: &mut ClusterConnection,
+    commands: &Pipeline,
+    node: SingleNodeRoutingInfo,
+) -> RedisResult<Vec<Value>> {
+    let mut asking = Pipeline::new();
+    for command in commands.cmd_iter() {
+        asking.cmd("ASKING").add_command(command.clone());
+    }
+    let count = asking.len();
+    let replies = connection.route_pipeline(asking, 0, count, node).await?;
+    Ok(replies.into_iter().skip(1).step_by(2).collect())
 }
 
 impl fmt::Debug for Cluster {

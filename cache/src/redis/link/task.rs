@@ -211,7 +211,9 @@ impl<W: Way> Shared<W> {
     fn broke(self: &Arc<Self>, number: u64) {
         if let Some(pushes) = self.pushes.upgrade() {
             pushes.broke(number);
-            self.subscribe();
+            if !pushes.silent().is_empty() {
+                self.subscribe();
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 
 #![allow(dead_code, reason = "no target uses all of it")]
 
+mod announces;
 mod requests;
 mod server;
 
@@ -117,6 +118,9 @@ impl<V: Clone> ModelStore<V> {
         let told: Vec<_> =
             self.with(|server| server.watchers.iter().filter(is_concerned).map(|it| Arc::clone(&it.told)).collect());
         told.into_iter().for_each(|told| told(push));
+        if push == Push::Written {
+            self.announce(key);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the server does for each request.
 
 use oneflight_cache::fill::{Epoch, Token, Version};
-use oneflight_cache::lease::{Acquired, Claim, Publication, Push};
+use oneflight_cache::lease::{Acquired, Claim, Publication, Push, Written};
 use oneflight_cache::{Clock, Entry, Time};
 use std::collections::HashMap;
 use std::fmt;
@@ -12,6 +12,9 @@ pub(super) struct Server<V> {
     pub(super) clock: Box<dyn Clock>,
     pub(super) slots: HashMap<Vec<u8>, Slot<V>>,
     pub(super) watchers: Vec<Watcher>,
+    pub(super) listeners: Vec<Listener>,
+    /// Whether what is written is told to nobody.
+    pub(super) loses_pushes: bool,
     /// How many epochs, watchers and processes there have been: a number that is nobody else's.
     pub(super) drawn: usize,
     pub(super) is_full: bool,
@@ -39,6 +42,13 @@ pub(super) struct Watcher {
     pub(super) process: usize,
     pub(super) key: Vec<u8>,
     pub(super) told: Arc<dyn Fn(Push) + Send + Sync>,
+}
+
+/// Who is told of all writes.
+pub(super) struct Listener {
+    pub(super) number: usize,
+    pub(super) process: usize,
+    pub(super) told: Arc<dyn Fn(Written) + Send + Sync>,
 }
 
 /// How a server fails when it is told to.
@@ -76,6 +86,8 @@ impl<V: Clone> Server<V> {
             clock,
             slots: HashMap::new(),
             watchers: Vec::new(),
+            listeners: Vec::new(),
+            loses_pushes: false,
             drawn: 0,
             is_full: false,
             failure: None,

@@ -34,14 +34,13 @@ fn is_whole(server: &Server) {
 }
 
 /// Two servers with half of the slots each.
-fn two_nodes() -> [Server; 2] {
+pub(super) fn two_nodes() -> [Server; 2] {
     let servers = [Server::with(&OPTIONS), Server::with(&OPTIONS)];
     servers[0].ask::<String>(&["CLUSTER", "ADDSLOTSRANGE", "0", "8191"]);
     servers[1].ask::<String>(&["CLUSTER", "ADDSLOTSRANGE", "8192", "16383"]);
-    servers[1].ask::<String>(&["CONFIG", "SET", "cluster-allow-pubsubshard-when-down", "yes"]);
     servers[1].ask::<String>(&["CLUSTER", "SET-CONFIG-EPOCH", "2"]);
     servers[0].ask::<String>(&["CLUSTER", "MEET", "127.0.0.1", &servers[1].port().to_string()]);
-    servers.each_ref().map(is_whole);
+    servers.iter().for_each(is_whole);
     eventually("each knows the other's slots", || {
         servers.iter().all(|server| server.ask::<Vec<Value>>(&["CLUSTER", "SLOTS"]).len() == 2)
     });
@@ -130,6 +129,23 @@ fn a_slot_that_has_moved_is_found() {
         let replies = place.run(link.send(commands([&["GET", "b"], &["PTTL", "b"]]))).unwrap();
         assert_eq!(replies, [text("1"), Value::Int(-1)]);
         servers[1].ask::<u32>(&["DEL", "b"]);
+    });
+}
+
+#[test]
+fn a_key_that_has_gone_ahead_of_its_slot_is_found() {
+    let servers = two_nodes();
+    let ids = servers.each_ref().map(|server| server.ask::<String>(&["CLUSTER", "MYID"]));
+    servers[1].ask::<String>(&["CLUSTER", "SETSLOT", "3300", "IMPORTING", &ids[0]]);
+    servers[0].ask::<String>(&["CLUSTER", "SETSLOT", "3300", "MIGRATING", &ids[1]]);
+    everywhere(|place| {
+        let link = link(place, &servers[0], patient());
+        assert_eq!(place.run(link.send(commands([&["SET", "b", "1"]]))).unwrap(), [Value::Okay]);
+        let replies = place.run(link.send(commands([&["GET", "b"], &["PTTL", "b"]]))).unwrap();
+        assert_eq!(replies, [text("1"), Value::Int(-1)]);
+        assert_eq!(servers[0].ask::<usize>(&["DBSIZE"]), 0);
+        let script = "return redis.call('DEL', KEYS[1])";
+        assert_eq!(place.run(link.send(commands([&["EVAL", script, "1", "b"]]))).unwrap(), [Value::Int(1)]);
     });
 }
 

@@ -1,0 +1,207 @@
+//! Two tiers as one store, for tasks and for threads.
+
+use super::{Tiered, Writing};
+use crate::entry::Entry;
+use crate::fill::{Epoch, Token};
+use crate::lease::{Acquired, Announces, BlockingLease, Claim, Lease, Publication, Told, Watch};
+use crate::store::{BlockingStore, Store};
+use crate::time::Time;
+use hashbrown::Equivalent;
+use std::hash::Hash;
+use std::time::Duration;
+
+impl<Q, K, V, S> Store<Q, V> for Tiered<K, V, S>
+where
+    Q: Hash + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized,
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    S: Store<Q, V> + Announces<Q>,
+{
+    type Error = S::Error;
+    type Displaced = S::Displaced;
+    type Lease = Self;
+
+    fn lease(&self) -> Option<&Self> {
+        self.far.lease().map(|_| self)
+    }
+
+    async fn get(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, S::Error> {
+        let request = self.request(key, now);
+        if let Some(entry) = self.near.find(request.number, key, now) {
+            return Ok(Some(entry));
+        }
+        Ok(request.got(key, self.far.get(key, now).await?))
+    }
+
+    async fn get_many(&self, keys: &[&Q], now: Time) -> Result<Vec<Option<Entry<V>>>, S::Error> {
+        let requests: Vec<_> = keys.iter().map(|key| self.request(*key, now)).collect();
+        let mut found: Vec<_> =
+            keys.iter().zip(&requests).map(|(key, request)| self.near.find(request.number, *key, now)).collect();
+        let missing: Vec<usize> = (0..keys.len()).filter(|&index| found[index].is_none()).collect();
+        if !missing.is_empty() {
+            let asked: Vec<&Q> = missing.iter().map(|&index| keys[index]).collect();
+            for (index, got) in missing.into_iter().zip(self.far.get_many(&asked, now).await?) {
+                found[index] = requests[index].got(keys[index], got);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn put(&self, key: &Q, entry: Entry<V>, now: Time) -> Result<S::Displaced, S::Error> {
+        let _writing = self.write(key);
+        self.far.put(key, entry, now).await
+    }
+
+    async fn remove(&self, key: &Q) -> Result<S::Displaced, S::Error> {
+        let _writing = self.write(key);
+        self.far.remove(key).await
+    }
+
+    async fn clear(&self) -> Result<S::Displaced, S::Error> {
+        let _writing = Writing::begin(&*self.near, None);
+        self.far.clear().await
+    }
+
+    fn evictions(&self) -> u64 {
+        self.far.evictions()
+    }
+}
+
+fn leases<L>(lease: Option<&L>) -> &L {
+    lease.expect("only a store with leases is asked for one")
+}
+
+impl<Q, K, V, S> Lease<Q, V> for Tiered<K, V, S>
+where
+    Q: Hash + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized,
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    S: Store<Q, V> + Announces<Q>,
+{
+    type Error = S::Error;
+
+    async fn acquire(&self, key: &Q, claim: Claim, now: Time) -> Result<Acquired<V>, S::Error> {
+        let request = self.request(key, now);
+        Ok(request.acquired(key, leases(self.far.lease()).acquire(key, claim, now).await?))
+    }
+
+    async fn renew(&self, key: &Q, token: Token, lease: Duration) -> Result<bool, S::Error> {
+        leases(self.far.lease()).renew(key, token, lease).await
+    }
+
+    async fn publish(
+        &self,
+        key: &Q,
+        token: Token,
+        epoch: Epoch,
+        entry: Entry<V>,
+        now: Time,
+    ) -> Result<Publication, S::Error> {
+        let request = self.request(key, now);
+        let publication = leases(self.far.lease()).publish(key, token, epoch, entry.clone(), now).await?;
+        Ok(request.published(key, &entry, publication))
+    }
+
+    async fn release(&self, key: &Q, token: Token) -> Result<(), S::Error> {
+        leases(self.far.lease()).release(key, token).await
+    }
+
+    fn abandon(&self, key: &Q, token: Token) {
+        leases(self.far.lease()).abandon(key, token);
+    }
+
+    fn is_ambiguous(&self, error: &S::Error) -> bool {
+        leases(self.far.lease()).is_ambiguous(error)
+    }
+
+    fn watch(&self, key: &Q, told: Told) -> Option<Box<dyn Watch>> {
+        leases(self.far.lease()).watch(key, told)
+    }
+}
+
+impl<Q, K, V, S> BlockingStore<Q, V> for Tiered<K, V, S>
+where
+    Q: Hash + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized,
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    S: BlockingStore<Q, V> + Announces<Q>,
+{
+    type Error = S::Error;
+    type Displaced = S::Displaced;
+    type Lease = Self;
+
+    fn lease(&self) -> Option<&Self> {
+        self.far.lease().map(|_| self)
+    }
+
+    fn get(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, S::Error> {
+        let request = self.request(key, now);
+        if let Some(entry) = self.near.find(request.number, key, now) {
+            return Ok(Some(entry));
+        }
+        Ok(request.got(key, self.far.get(key, now)?))
+    }
+
+    fn put(&self, key: &Q, entry: Entry<V>, now: Time) -> Result<S::Displaced, S::Error> {
+        let _writing = self.write(key);
+        self.far.put(key, entry, now)
+    }
+
+    fn remove(&self, key: &Q) -> Result<S::Displaced, S::Error> {
+        let _writing = self.write(key);
+        self.far.remove(key)
+    }
+
+    fn clear(&self) -> Result<S::Displaced, S::Error> {
+        let _writing = Writing::begin(&*self.near, None);
+        self.far.clear()
+    }
+
+    fn evictions(&self) -> u64 {
+        self.far.evictions()
+    }
+}
+
+impl<Q, K, V, S> BlockingLease<Q, V> for Tiered<K, V, S>
+where
+    Q: Hash + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized,
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    S: BlockingStore<Q, V> + Announces<Q>,
+{
+    type Error = S::Error;
+
+    fn acquire(&self, key: &Q, claim: Claim, now: Time) -> Result<Acquired<V>, S::Error> {
+        let request = self.request(key, now);
+        Ok(request.acquired(key, leases(self.far.lease()).acquire(key, claim, now)?))
+    }
+
+    fn renew(&self, key: &Q, token: Token, lease: Duration) -> Result<bool, S::Error> {
+        leases(self.far.lease()).renew(key, token, lease)
+    }
+
+    fn publish(
+        &self,
+        key: &Q,
+        token: Token,
+        epoch: Epoch,
+        entry: Entry<V>,
+        now: Time,
+    ) -> Result<Publication, S::Error> {
+        let request = self.request(key, now);
+        let publication = leases(self.far.lease()).publish(key, token, epoch, entry.clone(), now)?;
+        Ok(request.published(key, &entry, publication))
+    }
+
+    fn release(&self, key: &Q, token: Token) -> Result<(), S::Error> {
+        leases(self.far.lease()).release(key, token)
+    }
+
+    fn is_ambiguous(&self, error: &S::Error) -> bool {
+        leases(self.far.lease()).is_ambiguous(error)
+    }
+
+    fn watch(&self, key: &Q, told: Told) -> Option<Box<dyn Watch>> {
+        leases(self.far.lease()).watch(key, told)
+    }
+}

@@ -1,0 +1,225 @@
+//! What happens if the store that processes share fails, or another process takes too long.
+
+use super::leases::{awake, hold, process, server, wait_for, waiting};
+use crate::support::limits::until;
+use crate::support::model::Failure;
+use crate::support::run::{failure, loading, told, uncalled};
+use crate::support::way::{AnyCache, Fail, SECOND, TTL, Way};
+use oneflight_cache::{Error, Fallback, Policy, Source};
+use std::time::Duration;
+
+const STEP: Duration = Duration::from_millis(50);
+
+pub(crate) fn a_holder_that_takes_too_long_is_not_waited_for<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder.lease_wait(SECOND));
+    hold(&server, "k", 7, SECOND * 60);
+    let caller = waiting::<W>(&cache, "k", Ok(1));
+    wait_for(&caller, &clock, STEP);
+    assert_eq!(told(caller.end()), (1, Source::Loaded));
+    assert_eq!(cache.stats().fallbacks, 1);
+    assert!(server.is_held("k") && cache.get("k").unwrap().is_none(), "it was loaded past the store");
+}
+
+pub(crate) fn a_caller_may_ask_for_an_error_in_place_of_a_long_wait<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder.lease_wait(SECOND).on_wait_timeout(Fallback::Fail));
+    hold(&server, "k", 7, SECOND * 60);
+    let caller = waiting::<W>(&cache, "k", Ok(1));
+    wait_for(&caller, &clock, STEP);
+    assert!(matches!(caller.end(), Err(Error::Held)));
+    assert_eq!(cache.stats().loads, 0);
+}
+
+pub(crate) fn a_caller_may_ask_for_the_old_value_in_place_of_a_long_wait<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| {
+        builder.lease_wait(SECOND).stale_if_error(SECOND * 60).on_wait_timeout(Fallback::ServeStale)
+    });
+    let other = process::<W>(&server, &clock, |builder| builder.stale_if_error(SECOND * 60));
+    cache.put("k", 1).unwrap();
+    clock.advance(TTL + SECOND);
+    let load = loading(&other, "k", || Ok(2));
+    let caller = waiting::<W>(&cache, "k", Err(Fail(9)));
+    wait_for(&caller, &clock, STEP);
+    assert_eq!(told(caller.end()), (1, Source::Stale));
+    assert_eq!(told(load.end()), (2, Source::Loaded));
+    // Where there is none, it loads.
+    hold(&server, "none", 7, SECOND * 60);
+    let caller = waiting::<W>(&cache, "none", Ok(3));
+    wait_for(&caller, &clock, STEP);
+    assert_eq!(told(caller.end()), (3, Source::Loaded));
+}
+
+/// K5.
+pub(crate) fn k5_a_server_that_is_away_costs_nobody_its_value<W: Way>() {
+    for failure in [Failure::LosesRequest, Failure::LosesAnswer, Failure::Refuses] {
+        let (server, clock) = server();
+        let cache = process::<W>(&server, &clock, |builder| builder.breaker(0, SECOND));
+        server.set_failure(Some(failure));
+        let first = loading(&cache, "k", || Ok(1));
+        let second = crate::support::run::joining(&cache, "k", uncalled());
+        assert_eq!(told(first.end()), (1, Source::Loaded));
+        assert_eq!(told(second.end()), (1, Source::Joined));
+        let values = cache.get_or_load_many(&["a", "b"], |_| Ok(vec![2, 3])).unwrap();
+        assert_eq!(values.iter().map(|it| it.value).collect::<Vec<_>>(), [2, 3]);
+        assert!(matches!(cache.get("k"), Err(Error::Store(_))));
+        assert!(cache.put("k", 2).is_err() && cache.invalidate("k").is_err() && cache.invalidate_all().is_err());
+        server.set_failure(None);
+        assert_eq!(told(cache.get_or_load("k", || Ok(4))), (4, Source::Loaded), "it was loaded past the store");
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (4, Source::Hit));
+    }
+}
+
+pub(crate) fn a_caller_may_ask_for_an_error_in_place_of_a_load_past_the_store<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder.on_store_error(Fallback::Fail));
+    server.set_failure(Some(Failure::LosesRequest));
+    // With the breaker open too.
+    for _ in 0..10 {
+        match cache.get_or_load("k", uncalled()) {
+            Err(Error::Store(error)) => assert_eq!(error.to_string(), "the model of a store fails: NoAnswer"),
+            other => panic!("{other:?}"),
+        }
+    }
+    server.set_failure(None);
+    clock.advance(SECOND * 2);
+    assert_eq!(told(cache.get_or_load("k", || Ok(1))), (1, Source::Loaded));
+}
+
+pub(crate) fn a_server_that_does_not_answer_is_left_alone_for_a_while<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder.breaker(3, SECOND * 10).rng(|| 0.5));
+    server.set_failure(Some(Failure::LosesRequest));
+    let load = || told(cache.get_or_load("k", || Ok(1)));
+    assert_eq!(load(), (1, Source::Loaded));
+    assert_eq!(load(), (1, Source::Loaded));
+    assert_eq!(cache.stats().breaker_opened, 1);
+    server.take_steps();
+    for _ in 0..20 {
+        assert_eq!(load(), (1, Source::Loaded));
+    }
+    let asked = server.take_steps();
+    assert!(asked.is_empty(), "{asked:?}");
+    clock.advance(SECOND * 10);
+    assert_eq!(load(), (1, Source::Loaded));
+    assert_eq!(server.take_steps(), ["get"], "one tries");
+    server.set_failure(None);
+    assert_eq!(load(), (1, Source::Loaded));
+    assert_eq!(server.take_steps(), [""; 0]);
+    clock.advance(SECOND * 10);
+    assert_eq!(load(), (1, Source::Loaded));
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+    // A write is always tried.
+    server.set_failure(Some(Failure::LosesRequest));
+    load();
+    load();
+    server.set_failure(None);
+    cache.put("k", 2).unwrap();
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit), "it was answered");
+}
+
+pub(crate) fn a_server_that_refuses_is_asked_again<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder);
+    server.set_failure(Some(Failure::Refuses));
+    for _ in 0..10 {
+        assert_eq!(told(cache.get_or_load("k", || Ok(1))), (1, Source::Loaded));
+    }
+    assert_eq!(cache.stats().breaker_opened, 0);
+    server.set_failure(None);
+    cache.get_or_load("k", || Ok(2)).unwrap();
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
+}
+
+pub(crate) fn a_lease_whose_answer_was_lost_is_given_up<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder.breaker(0, SECOND));
+    server.set_failure(Some(Failure::LosesAnswer));
+    assert_eq!(told(cache.get_or_load("k", || Ok(1))), (1, Source::Loaded));
+    server.set_failure(None);
+    let steps = server.take_steps();
+    assert_eq!(steps, ["get", "acquire", "release"]);
+    assert!(!server.is_held("k"));
+}
+
+/// K3.
+pub(crate) fn k3_a_load_whose_renewals_fail_brings_its_value<W: Way>() {
+    let (server, clock) = server();
+    let lease = Duration::from_millis(30);
+    let cache = process::<W>(&server, &clock, |builder| awake(builder).lease(lease));
+    let load = loading(&cache, "k", || Ok(1));
+    server.set_failure(Some(Failure::LosesRequest));
+    server.take_steps();
+    let mut renewals = 0;
+    until("renewing is tried more than once", || {
+        renewals += server.take_steps().iter().filter(|step| **step == "renew").count();
+        renewals >= 3
+    });
+    server.set_failure(None);
+    clock.advance(lease);
+    until("it finds the lease lost", || cache.stats().lost == 1);
+    assert_eq!(told(load.end()), (1, Source::Loaded));
+    assert_eq!(cache.stats().late, 1);
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+}
+
+pub(crate) fn a_value_that_the_server_refuses_reaches_its_callers_and_frees_the_lease<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder);
+    let load = loading(&cache, "k", || Ok(1));
+    server.set_full(true);
+    assert_eq!(told(load.end()), (1, Source::Loaded));
+    assert!(!server.is_held("k"));
+    assert_eq!(cache.stats().store_errors, 1);
+}
+
+pub(crate) fn no_more_loads_past_the_store_at_once_than_allowed<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder.max_uncached_loads(1));
+    server.set_failure(Some(Failure::LosesRequest));
+    let first = loading(&cache, "a", || Ok(1));
+    let second = crate::support::run::run({
+        let cache = cache.clone();
+        move || cache.get_or_load("b", || Ok(2))
+    });
+    until("it waits for its turn", || cache.stats().fallbacks == 2);
+    assert!(!second.has_ended() && cache.stats().loads == 1);
+    assert_eq!(told(first.end()), (1, Source::Loaded));
+    assert_eq!(told(second.end()), (2, Source::Loaded));
+}
+
+pub(crate) fn a_refresh_without_a_server_leaves_the_old_value_and_backs_off<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| {
+        let hour = SECOND * 3_600;
+        builder.early_refresh(Policy::Eager { window: 0.2 }).stale_while_revalidate(hour).breaker(0, SECOND)
+    });
+    cache.put("k", 1).unwrap();
+    clock.advance(TTL - SECOND * 5);
+    // The value is read, and then there is no server any more.
+    server.set_full(true);
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Early));
+    until("the refresh has failed", || cache.stats().store_errors == 1);
+    for _ in 0..20 {
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit), "it is on, or backs off");
+    }
+    assert_eq!(cache.stats().refreshes, 1);
+    server.set_full(false);
+    until("a later one brings the new value", || {
+        clock.advance(Duration::from_millis(100));
+        told(cache.get_or_load("k", || Ok(2))).0 == 2
+    });
+    assert!(cache.stats().refreshes > 1 && cache.stats().loads == 1);
+}
+
+pub(crate) fn what_is_no_value_is_left_alone<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder);
+    server.set_foreign("k");
+    assert!(matches!(cache.get("k"), Err(Error::Store(_))));
+    assert_eq!(told(cache.get_or_load("k", || Ok(1))), (1, Source::Loaded));
+    assert_eq!(failure(cache.get_or_load("k", || Err(Fail(2)))), 2);
+    assert!(cache.put("k", 3).is_err() && cache.invalidate("k").is_err());
+    assert!(server.is_foreign("k"));
+}

@@ -1,0 +1,127 @@
+//! Memory in front of a store that several processes share. Each process is a cache of its own here; the store is a model.
+
+use super::leases::{hold, server, wait_for};
+use crate::support::limits::until;
+use crate::support::model::ModelStore;
+use crate::support::run::{loading, refreshing, run, told, uncalled};
+use crate::support::way::{AnyCache, Fail, Made, Refreshes, SECOND, TTL, Way, builder};
+use oneflight_cache::test_util::ManualClock;
+use oneflight_cache::{Policy, Source, Tiered};
+use std::time::Duration;
+
+type Store = Tiered<String, u32, ModelStore<u32>>;
+type Cache<W> = <W as Way>::Cache<u32, Store>;
+
+fn process<W: Way>(
+    server: &ModelStore<u32>,
+    clock: &ManualClock,
+    set: impl FnOnce(Made<u32, Store>) -> Made<u32, Store>,
+) -> Cache<W> {
+    let store = Tiered::new(1_000, SECOND, server.another_process());
+    W::Cache::with(set(builder(clock).store(store)), Refreshes::Beside)
+}
+
+fn two_processes<W: Way>() -> (ModelStore<u32>, ManualClock, Cache<W>, Cache<W>) {
+    let (server, clock) = server();
+    let [a, b] = [(); 2].map(|()| process::<W>(&server, &clock, |builder| builder));
+    (server, clock, a, b)
+}
+
+pub(crate) fn what_was_read_is_read_near_for_a_short_life<W: Way>() {
+    let (server, clock, a, b) = two_processes::<W>();
+    a.put("k", 1).unwrap();
+    assert_eq!(told(b.get_or_load("k", uncalled())), (1, Source::Hit));
+    server.take_steps();
+    assert_eq!(told(b.get_or_load("k", uncalled())), (1, Source::Hit));
+    assert_eq!(b.get("k").unwrap().unwrap().value, 1);
+    assert_eq!(b.get_or_load_many(&["k"], |_| Err(Fail(1))).unwrap()[0].value, 1);
+    let asked = server.take_steps();
+    assert!(asked.is_empty(), "{asked:?}");
+    clock.advance(SECOND);
+    assert_eq!(told(b.get_or_load("k", uncalled())), (1, Source::Hit));
+    assert_eq!(server.take_steps(), ["get"]);
+}
+
+pub(crate) fn what_was_loaded_is_near_at_once_and_in_other_processes_when_they_have_waited<W: Way>() {
+    let (server, _, a, b) = two_processes::<W>();
+    let first = loading(&a, "k", || Ok(1));
+    let second = run({
+        let b = b.clone();
+        move || b.get_or_load("k", uncalled())
+    });
+    until("it finds the lease with another", || b.stats().held > 0);
+    assert_eq!((told(first.end()).0, told(second.end()).0), (1, 1));
+    server.take_steps();
+    assert_eq!(told(a.get_or_load("k", uncalled())), (1, Source::Hit));
+    assert_eq!(told(b.get_or_load("k", uncalled())), (1, Source::Hit));
+    assert!(server.take_steps().is_empty());
+}
+
+pub(crate) fn what_another_process_writes_is_not_served_any_more<W: Way>() {
+    let (_, _, a, b) = two_processes::<W>();
+    for write in 1..10 {
+        a.put("k", write).unwrap();
+        assert_eq!(told(b.get_or_load("k", uncalled())), (write, Source::Hit));
+    }
+    a.invalidate("k").unwrap();
+    assert!(b.get("k").unwrap().is_none());
+    b.put("k", 10).unwrap();
+    b.put("l", 11).unwrap();
+    assert_eq!((told(a.get_or_load("k", uncalled())).0, told(a.get_or_load("l", uncalled())).0), (10, 11));
+    b.invalidate_all().unwrap();
+    assert!(a.get("k").unwrap().is_none() && a.get("l").unwrap().is_none());
+}
+
+pub(crate) fn a_lost_push_costs_the_near_life_and_no_more<W: Way>() {
+    let (server, clock, a, b) = two_processes::<W>();
+    a.put("k", 1).unwrap();
+    assert_eq!(told(b.get_or_load("k", uncalled())), (1, Source::Hit));
+    server.lose_announcements(true);
+    a.put("k", 2).unwrap();
+    assert_eq!(told(b.get_or_load("k", uncalled())), (1, Source::Hit), "nobody has told");
+    assert_eq!(told(a.get_or_load("k", uncalled())), (2, Source::Hit), "who writes knows");
+    clock.advance(SECOND);
+    assert_eq!(told(b.get_or_load("k", uncalled())), (2, Source::Hit));
+}
+
+pub(crate) fn what_a_process_writes_itself_it_never_serves_old<W: Way>() {
+    let (_, _, a, _) = two_processes::<W>();
+    a.put("k", 1).unwrap();
+    let load = loading(&a, "l", || Ok(1));
+    for write in 2..10 {
+        assert_eq!(told(a.get_or_load("k", uncalled())), (write - 1, Source::Hit));
+        a.put("k", write).unwrap();
+    }
+    a.invalidate("l").unwrap();
+    assert_eq!(told(load.end()), (1, Source::Loaded));
+    assert_eq!(told(a.get_or_load("l", || Ok(2))), (2, Source::Loaded), "what was invalidated is not near either");
+}
+
+pub(crate) fn a_near_value_ends_with_its_own_life_and_is_refreshed_early<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder.early_refresh(Policy::Eager { window: 0.2 }));
+    cache.put("k", 1).unwrap();
+    clock.advance(TTL - SECOND * 5);
+    // The read that draws it also keeps it near.
+    let (refresh, answer) = refreshing(&cache, "k", || Ok(2));
+    assert_eq!(told(answer), (1, Source::Early));
+    refresh.0.open();
+    until("the new value is there", || told(cache.get_or_load("k", uncalled())) == (2, Source::Hit));
+    clock.advance(TTL - Duration::from_millis(500));
+    cache.set_early_refresh(false);
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
+    clock.advance(Duration::from_millis(500));
+    assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Loaded));
+}
+
+pub(crate) fn a_take_over_works_through_both_tiers<W: Way>() {
+    let (server, clock, a, _) = two_processes::<W>();
+    hold(&server, "k", 7, SECOND);
+    let caller = run({
+        let a = a.clone();
+        move || a.get_or_load("k", || Ok(1))
+    });
+    wait_for(&caller, &clock, Duration::from_millis(20));
+    assert_eq!(told(caller.end()), (1, Source::Loaded));
+    assert_eq!(a.stats().taken_over, 1);
+}
