@@ -217,7 +217,7 @@ mod tests {
         let forms = [
             bytes("key"),
             bytes("key".to_owned()),
-            bytes(&&"key".to_owned()),
+            bytes(Arc::new("key".to_owned())),
             bytes(Box::<str>::from("key")),
             bytes(Arc::<str>::from("key")),
             bytes(Cow::Borrowed("key")),

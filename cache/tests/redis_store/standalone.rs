@@ -1,0 +1,110 @@
+//! Leases without a cache.
+
+use crate::bench::SECOND;
+use crate::redis_support::server::Server;
+use crate::redis_support::until;
+use oneflight_cache::lease::Publication;
+use oneflight_cache::redis::{RedisLease, blocking};
+use std::time::Duration;
+
+const TTL: Duration = Duration::from_secs(100);
+const NAME: &str = "{4:jobs:0:0000000000000000:k}:";
+
+fn leases(server: &Server) -> blocking::RedisLease {
+    blocking::RedisLease::builder().prefix("jobs").lease_blocking(&server.url()).unwrap()
+}
+
+fn forget_lease(server: &Server) {
+    assert_eq!(server.cli(&["DEL", &format!("{NAME}l")]), "1");
+}
+
+#[test]
+fn one_of_two_has_it_until_it_is_released() {
+    let server = Server::start();
+    let (leases, others) = (leases(&server), leases(&server));
+    let lease = leases.acquire("k", TTL).unwrap().expect("it is free");
+    assert!(!lease.is_lost());
+    assert!(others.acquire("k", TTL).unwrap().is_none());
+    assert!(others.acquire("another", TTL).unwrap().is_some());
+    assert!(lease.release().unwrap());
+    assert!(others.acquire("k", TTL).unwrap().is_some());
+    assert!(leases.acquire("k", TTL).unwrap().is_none(), "dropped, but not given up");
+}
+
+#[test]
+fn it_is_renewed_with_its_epoch_until_it_is_lost() {
+    let server = Server::start();
+    let leases = leases(&server);
+    let mut lease = leases.acquire("k", TTL).unwrap().expect("it is free");
+    assert!(lease.renew(TTL * 10).unwrap());
+    assert!(server.pttl(&format!("{NAME}l")) > 900_000 && server.pttl(&format!("{NAME}g")) > 1_000_000);
+    forget_lease(&server);
+    assert!(!lease.is_lost(), "it has not asked");
+    assert!(!lease.renew(TTL).unwrap());
+    assert!(lease.is_lost());
+    assert!(!lease.release().unwrap());
+}
+
+#[test]
+fn it_may_be_lost_when_its_time_is_up() {
+    let server = Server::start();
+    let lease = leases(&server).acquire("k", Duration::from_millis(1)).unwrap().expect("it is free");
+    until("the lease is lost", || lease.is_lost().then_some(()));
+    let endless = leases(&server).acquire("another", Duration::MAX).unwrap().expect("it is free");
+    assert!(!endless.is_lost());
+}
+
+#[test]
+fn what_is_stored_is_read_and_the_lease_is_free() {
+    let server = Server::start();
+    let leases = leases(&server);
+    assert_eq!(leases.get("k").unwrap(), None);
+    for value in [b"first".as_slice(), b"", b"third"] {
+        let lease = leases.acquire("k", TTL).unwrap().expect("it is free, whatever is stored");
+        assert_eq!(lease.store(value, SECOND * 60).unwrap(), Publication::Stored);
+        assert_eq!(leases.get("k").unwrap().unwrap(), value);
+    }
+    let lease = leases.acquire("k", TTL).unwrap().expect("it is free");
+    assert_eq!(lease.store(b"", Duration::ZERO).unwrap(), Publication::Stored);
+    assert_eq!(leases.get("k").unwrap(), None);
+    assert_eq!(server.keys(), Vec::<String>::new());
+}
+
+/// Case K2.
+#[test]
+fn what_is_older_does_not_replace_what_is_newer() {
+    let server = Server::start();
+    let leases = leases(&server);
+    let paused = leases.acquire("k", TTL).unwrap().expect("it is free");
+    forget_lease(&server);
+    let other = leases.acquire("k", TTL).unwrap().expect("it is free");
+    assert_eq!(other.store(b"newer", TTL).unwrap(), Publication::Stored);
+    assert_eq!(paused.store(b"older", TTL).unwrap(), Publication::Superseded);
+    assert_eq!(leases.get("k").unwrap().unwrap(), b"newer");
+
+    let paused = leases.acquire("late", TTL).unwrap().expect("it is free");
+    assert_eq!(server.cli(&["DEL", "{4:jobs:0:0000000000000000:late}:l"]), "1");
+    assert_eq!(paused.store(b"late", TTL).unwrap(), Publication::Late);
+    let paused = leases.acquire("k", TTL).unwrap().expect("it is free");
+    server.flush_all();
+    assert_eq!(paused.store(b"old", TTL).unwrap(), Publication::Invalidated);
+}
+
+#[test]
+fn tasks_have_the_same_and_dropping_gives_it_up() {
+    let server = Server::start();
+    smol::block_on(async {
+        let leases = RedisLease::builder().prefix("jobs").lease(&server.url()).unwrap();
+        let mut lease = leases.acquire("k", TTL).await.unwrap().expect("it is free");
+        assert!(leases.acquire("k", TTL).await.unwrap().is_none());
+        assert!(lease.renew(TTL).await.unwrap() && !lease.is_lost());
+        drop(lease);
+        until("the lease is given up", || (server.pttl(&format!("{NAME}l")) == -2).then_some(()));
+        let lease = leases.acquire("k", TTL).await.unwrap().expect("it is free");
+        assert_eq!(lease.store(b"value", TTL).await.unwrap(), Publication::Stored);
+        assert_eq!(leases.get("k").await.unwrap().unwrap(), b"value");
+        let lease = leases.acquire("k", TTL).await.unwrap().expect("it is free");
+        assert!(lease.release().await.unwrap());
+        assert!(leases.acquire("k", TTL).await.unwrap().is_some());
+    });
+}

@@ -1,0 +1,119 @@
+//! What only tasks have, and clusters.
+
+use crate::bench::{Bench, KEY, LEASE, entry, now, settings};
+use crate::redis_support::server::Server;
+use crate::redis_support::until;
+use oneflight_cache::lease::{Acquired, Lease, Publication, Push};
+use oneflight_cache::redis::RedisStore;
+use oneflight_cache::{Entry, Store};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// Each step of a store, and of its leases.
+async fn every_step(store: &RedisStore, other: &RedisStore) {
+    assert_eq!(Store::<_, String>::get(store, KEY, now()).await.unwrap(), None);
+    let acquired = store.acquire(KEY, Bench::claim(1, None), now()).await.unwrap();
+    let Acquired::<String>::Leader { epoch } = acquired else { panic!("{acquired:?}") };
+    let held: Acquired<String> = other.acquire(KEY, Bench::claim(2, None), now()).await.unwrap();
+    assert!(matches!(held, Acquired::Held { holder: 1, .. }));
+    assert!(Lease::<_, String>::renew(store, KEY, 1, LEASE).await.unwrap());
+    assert_eq!(store.publish(KEY, 1, epoch, entry("value", 7), now()).await.unwrap(), Publication::Stored);
+    assert_eq!(other.get(KEY, now()).await.unwrap().unwrap(), entry("value", 7));
+    assert_eq!(store.publish(KEY, 1, epoch, entry("again", 8), now()).await.unwrap(), Publication::Superseded);
+
+    let acquired = store.acquire(KEY, Bench::claim(1, Some(7)), now()).await.unwrap();
+    assert!(matches!(acquired, Acquired::<String>::Leader { .. }));
+    Lease::<_, String>::release(store, KEY, 1).await.unwrap();
+    other.put(KEY, entry("put", 9), now()).await.unwrap();
+    store.put("other", entry("other", 10), now()).await.unwrap();
+    let found: Vec<Option<Entry<String>>> = store.get_many(&["other", "none", KEY], now()).await.unwrap();
+    assert_eq!(found, [Some(entry("other", 10)), None, Some(entry("put", 9))]);
+    Store::<_, String>::remove(store, KEY).await.unwrap();
+    assert_eq!(Store::<_, String>::get(other, KEY, now()).await.unwrap(), None);
+    Store::<str, String>::clear(store).await.unwrap();
+    assert_eq!(Store::<_, String>::get(store, "other", now()).await.unwrap(), None);
+    assert_eq!(store.unreadable(), 0);
+}
+
+#[test]
+fn tasks_do_the_same() {
+    let server = Server::start();
+    let store = || settings().generation_life(Duration::ZERO).connect(&server.url()).unwrap();
+    smol::block_on(every_step(&store(), &store()));
+}
+
+#[test]
+fn a_lease_that_is_abandoned_is_given_up() {
+    let bench = Bench::new();
+    let store = settings().connect(&bench.server.url()).unwrap();
+    smol::block_on(async {
+        for token in 1..=3 {
+            let acquired = store.acquire(KEY, Bench::claim(token, None), now()).await.unwrap();
+            assert!(matches!(acquired, Acquired::<String>::Leader { .. }), "{acquired:?}");
+            Lease::<_, String>::abandon(&store, KEY, token);
+            until("the lease is given up", || {
+                bench.server.keys().iter().all(|name| !name.ends_with(":l")).then_some(())
+            });
+        }
+    });
+}
+
+#[test]
+fn tasks_and_threads_read_what_the_others_wrote() {
+    let mut bench = Bench::new();
+    let tasks = settings().connect(&bench.server.url()).unwrap();
+    bench.put("threads", 7);
+    smol::block_on(async {
+        assert_eq!(tasks.get(KEY, now()).await.unwrap().unwrap(), entry("threads", 7));
+        tasks.put(KEY, entry("tasks", 8), now()).await.unwrap();
+    });
+    assert_eq!(bench.entry().unwrap(), entry("tasks", 8));
+}
+
+#[test]
+fn tasks_are_told_what_happens_to_a_key() {
+    let mut bench = Bench::new();
+    let store = settings().connect(&bench.server.url()).unwrap();
+    pushed(&store, || {
+        bench.lead(1);
+        bench.release(1);
+    });
+}
+
+/// That the key is released is told to who watches it.
+fn pushed(store: &RedisStore, release: impl FnOnce()) {
+    let limit = Duration::from_secs(60);
+    let (tell, told) = channel();
+    let tell = move |push| drop(tell.send(push));
+    let watch = Lease::<_, String>::watch(store, KEY, Box::new(tell)).expect("it pushes");
+    assert_eq!(told.recv_timeout(limit), Ok(Push::Listening));
+    release();
+    assert_eq!(told.recv_timeout(limit), Ok(Push::Released));
+    drop(watch);
+}
+
+/// Case K9.
+#[cfg(feature = "redis-cluster")]
+#[test]
+fn a_cluster_does_the_same() {
+    let server = Server::cluster();
+    let store = |life| settings().generation_life(life).connect_cluster([server.url()]).unwrap();
+    let (trusting, doubting) = (store(Duration::from_secs(1_000)), store(Duration::ZERO));
+    smol::block_on(async {
+        every_step(&doubting, &doubting).await;
+        // Names with braces: a script whose names are in different slots is refused.
+        for key in ["", "{", "}", "{}", "}{", "{a}b", "a}:v"] {
+            let acquired = trusting.acquire(key, Bench::claim(1, None), now()).await.unwrap();
+            let Acquired::<String>::Leader { epoch } = acquired else { panic!("{acquired:?}") };
+            assert_eq!(trusting.publish(key, 1, epoch, entry(key, 7), now()).await.unwrap(), Publication::Stored);
+            assert_eq!(doubting.get(key, now()).await.unwrap().unwrap(), entry(key, 7));
+        }
+    });
+    pushed(&trusting, || {
+        smol::block_on(async {
+            let acquired = doubting.acquire(KEY, Bench::claim(1, None), now()).await.unwrap();
+            assert!(matches!(acquired, Acquired::<String>::Leader { .. }), "{acquired:?}");
+            Lease::<_, String>::release(&doubting, KEY, 1).await.unwrap();
+        });
+    });
+}
