@@ -115,7 +115,9 @@ fn the_rights_in_the_docs_are_enough_for_a_cluster() {
 fn pushed(store: &RedisStore, release: impl FnOnce()) {
     let limit = Duration::from_secs(60);
     let (tell, told) = channel();
-    let tell = move |push| drop(tell.send(push));
+    let tell = move |push| {
+        let _ = tell.send(push);
+    };
     let watch = Lease::<_, String>::watch(store, KEY, Box::new(tell)).expect("it pushes");
     assert_eq!(told.recv_timeout(limit), Ok(Push::Listening));
     release();
