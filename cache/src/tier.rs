@@ -29,9 +29,10 @@ use std::time::Duration;
 /// use oneflight_cache::{Tiered, redis};
 /// use std::time::Duration;
 ///
-/// let server = redis::blocking::RedisStore::builder().prefix("shop").connect("redis://127.0.0.1/")?;
+/// let server = redis::blocking::RedisStore::builder().prefix("shop").connect_blocking("redis://127.0.0.1/")?;
 /// let store = Tiered::new(10_000, Duration::from_secs(1), server);
-/// let pages: Cache<String, Vec<u8>, oneflight_cache::BoxError, _> = Cache::<String, Vec<u8>>::builder().store(store).build_blocking();
+/// let pages = Cache::<String, Vec<u8>>::builder().store(store).build_blocking();
+/// assert_eq!(*pages.get_or_load("/", || Ok(b"welcome".to_vec()))?, b"welcome");
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -13,9 +13,6 @@
 //! | `drops.rs` | futures that are dropped at every await point |
 //! | `matrix.rs` | anything, at random instants |
 
-// The futures of a cache are deep, with all that they consist of.
-#![recursion_limit = "256"]
-
 mod redis_support;
 
 #[path = "redis_faults/child.rs"]

@@ -20,9 +20,10 @@ pub(crate) enum AnyLink {
 impl Link for AnyLink {
     async fn send(&self, commands: Pipeline) -> Result<Vec<Value>, Error> {
         match self {
-            Self::Single(link) => link.send(commands).await,
+            // In boxes: the client's futures take up tens of kilobytes, and callers have them on their stacks.
+            Self::Single(link) => Box::pin(link.send(commands)).await,
             #[cfg(feature = "redis-cluster")]
-            Self::Cluster(link) => link.send(commands).await,
+            Self::Cluster(link) => Box::pin(link.send(commands)).await,
         }
     }
 

@@ -8,7 +8,7 @@ use super::link::BlockingLink;
 use super::values::Values;
 use crate::entry::Entry;
 use crate::fill::{Epoch, Token};
-use crate::lease::{Acquired, BlockingLease, Claim, Publication, Told, Watch};
+use crate::lease::{Acquired, Announces, BlockingLease, Claim, Publication, Told, ToldWritten, Watch};
 use crate::store::BlockingStore;
 use crate::time::{Time, block_on};
 use std::fmt;
@@ -106,6 +106,19 @@ impl<K: CacheKey + ?Sized, V, C: Codec<V>> BlockingLease<K, V> for RedisStore<C>
 
     fn watch(&self, key: &K, told: Told) -> Option<Box<dyn Watch>> {
         Some(self.0.watch(key, told))
+    }
+}
+
+impl<K, C> Announces<K> for RedisStore<C>
+where
+    K: CacheKey + ?Sized,
+{
+    fn key_number(&self, key: &K) -> u64 {
+        self.0.key_number(key)
+    }
+
+    fn watch_writes(&self, told: ToldWritten) -> Box<dyn Watch> {
+        self.0.watch_writes(told)
     }
 }
 

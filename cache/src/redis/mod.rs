@@ -1,5 +1,6 @@
 //! Values on a Redis or Valkey server, and leases across all the processes that share it.
 
+mod announce;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 mod any_link;
 pub mod blocking;

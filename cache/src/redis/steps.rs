@@ -51,6 +51,14 @@ impl<L: Link> Steps<L> {
         self.names.name(key)
     }
 
+    pub(crate) fn generation(&self) -> &Arc<Generation> {
+        &self.server.generation
+    }
+
+    pub(crate) fn channels(&self) -> impl Iterator<Item = String> {
+        (0..CHANNELS).map(|number| self.names.channel(number))
+    }
+
     pub(crate) fn link(&self) -> &L {
         &self.server.link
     }
@@ -179,7 +187,7 @@ impl<L: Link> Steps<L> {
         let told = move |push| {
             // Perhaps all keys were. If it was just this one, the next read looks once more, at the cost of a few bytes.
             if push == Push::Written {
-                generation.forget();
+                generation.doubt();
             }
             told(push);
         };

@@ -9,7 +9,7 @@ use super::link::Link;
 use super::values::Values;
 use crate::entry::Entry;
 use crate::fill::{Epoch, Token};
-use crate::lease::{Acquired, Claim, Lease, Publication, Told, Watch};
+use crate::lease::{Acquired, Announces, Claim, Lease, Publication, Told, ToldWritten, Watch};
 use crate::store::Store;
 use crate::time::Time;
 use std::fmt;
@@ -136,6 +136,19 @@ where
 
     fn watch(&self, key: &K, told: Told) -> Option<Box<dyn Watch>> {
         Some(self.0.watch(key, told))
+    }
+}
+
+impl<K, C> Announces<K> for RedisStore<C>
+where
+    K: CacheKey + ?Sized,
+{
+    fn key_number(&self, key: &K) -> u64 {
+        self.0.key_number(key)
+    }
+
+    fn watch_writes(&self, told: ToldWritten) -> Box<dyn Watch> {
+        self.0.watch_writes(told)
     }
 }
 

@@ -107,3 +107,14 @@ fn threads_that_give_up(settings: &Settings) {
         }
     });
 }
+
+/// They are on the stacks of whoever polls them: a client's own are ten times as large.
+#[test]
+fn futures_are_small() {
+    let server = Server::start();
+    let cache = tasks_cache(&Settings::new(Kind::BlockOn, server.url()));
+    let load = || async { Ok(String::new()) };
+    for size in [size_of_val(&cache.get_or_load("k", load)), size_of_val(&cache.put("k", String::new()))] {
+        assert!(size <= 4_096, "{size} bytes");
+    }
+}

@@ -23,16 +23,16 @@ impl Runtime {
     ///
     /// [`Error::Refused`] outside of tokio, if there is only the feature `redis-tokio`.
     pub(crate) fn current() -> Result<Self, Error> {
+        #[cfg(all(feature = "redis-smol", not(feature = "redis-tokio")))]
+        return Ok(Self::Smol);
         #[cfg(feature = "redis-tokio")]
         match tokio::runtime::Handle::try_current() {
-            Ok(handle) => return Ok(Self::Tokio(handle)),
-            #[cfg(not(feature = "redis-smol"))]
-            Err(error) => return Err(Error::Refused(std::sync::Arc::new(error))),
+            Ok(handle) => Ok(Self::Tokio(handle)),
             #[cfg(feature = "redis-smol")]
-            Err(_) => {}
+            Err(_) => Ok(Self::Smol),
+            #[cfg(not(feature = "redis-smol"))]
+            Err(error) => Err(Error::Refused(std::sync::Arc::new(error))),
         }
-        #[cfg(feature = "redis-smol")]
-        Ok(Self::Smol)
     }
 
     /// Sees to it that `work` is done.
@@ -61,6 +61,7 @@ impl Runtime {
     pub(super) async fn entered<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         poll_fn(|cx| {
+            #[cfg(feature = "redis-tokio")]
             let _guard = self.enter();
             future.as_mut().poll(cx)
         })
@@ -75,7 +76,4 @@ impl Runtime {
             Self::Tokio(handle) => Some(handle.enter()),
         }
     }
-
-    #[cfg(not(feature = "redis-tokio"))]
-    fn enter(&self) {}
 }

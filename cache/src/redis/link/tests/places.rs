@@ -25,11 +25,13 @@ fn tokio() -> tokio::runtime::Runtime {
 pub(super) fn everywhere(test: impl Fn(&Place)) {
     let used: [(&str, fn() -> UsedIn); 3] =
         [("a bare block_on", || UsedIn::Bare), ("smol", || UsedIn::Smol), ("tokio", || UsedIn::Tokio(tokio()))];
-    for is_made_in_tokio in [false, true] {
-        let is_possible = if is_made_in_tokio { cfg!(feature = "redis-tokio") } else { cfg!(feature = "redis-smol") };
-        if !is_possible {
-            continue;
-        }
+    let made_in_tokio = [
+        #[cfg(feature = "redis-smol")]
+        false,
+        #[cfg(feature = "redis-tokio")]
+        true,
+    ];
+    for is_made_in_tokio in made_in_tokio {
         for (name, used_in) in used {
             let place = Place { name, made_in: is_made_in_tokio.then(tokio), used_in: used_in() };
             eprintln!("made in tokio: {is_made_in_tokio}; used in: {name}");
