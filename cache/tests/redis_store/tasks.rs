@@ -113,6 +113,11 @@ fn the_rights_in_the_docs_are_enough_for_a_cluster() {
 
 /// That the key is released is told to who watches it.
 fn pushed(store: &RedisStore, release: impl FnOnce()) {
+    told(store, Push::Released, release);
+}
+
+/// What is told to who watches the key.
+fn told(store: &RedisStore, push: Push, happens: impl FnOnce()) {
     let limit = Duration::from_secs(60);
     let (tell, told) = channel();
     let tell = move |push| {
@@ -120,8 +125,8 @@ fn pushed(store: &RedisStore, release: impl FnOnce()) {
     };
     let watch = Lease::<_, String>::watch(store, KEY, Box::new(tell)).expect("it pushes");
     assert_eq!(told.recv_timeout(limit), Ok(Push::Listening));
-    release();
-    assert_eq!(told.recv_timeout(limit), Ok(Push::Released));
+    happens();
+    assert_eq!(told.recv_timeout(limit), Ok(push));
     drop(watch);
 }
 
@@ -149,4 +154,8 @@ fn a_cluster_does_the_same() {
             Lease::<_, String>::release(&doubting, KEY, 1).await.unwrap();
         });
     });
+    told(&trusting, Push::Written, || {
+        smol::block_on(Store::<str, String>::clear(&doubting)).unwrap();
+    });
+    assert_eq!(server.calls("publish"), 0, "all of it is pushed over the sharded channels");
 }
