@@ -5,8 +5,9 @@ use crate::redis_support::server::Server;
 use crate::redis_support::until;
 use crate::servers::{RIGHTS, user};
 use oneflight_cache::lease::{Acquired, Lease, Publication, Push};
-use oneflight_cache::redis::RedisStore;
+use oneflight_cache::redis::{Builder, Bytes, Error, HeldLease, RedisLease, RedisStore, blocking};
 use oneflight_cache::{Entry, Store};
+use std::fmt::Debug;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -35,6 +36,19 @@ async fn every_step(store: &RedisStore, other: &RedisStore) {
     Store::<str, String>::clear(store).await.unwrap();
     assert_eq!(Store::<_, String>::get(store, "other", now()).await.unwrap(), None);
     assert_eq!(store.unreadable(), 0);
+}
+
+#[test]
+fn all_may_be_shared_between_threads() {
+    fn shared<T: Send + Sync + Unpin + Debug>() {}
+    fn sent<T: Send>(_: impl FnOnce(&'static RedisStore, &'static RedisLease) -> T) {}
+    shared::<(RedisStore, RedisLease, HeldLease)>();
+    shared::<(blocking::RedisStore, blocking::RedisLease, blocking::HeldLease)>();
+    shared::<(Builder, Bytes, Error)>();
+    sent(|store, _| Store::<str, String>::get(store, KEY, now()));
+    sent(|store, _| Store::<str, String>::put(store, KEY, entry("", 1), now()));
+    sent(|store, _| Lease::<str, String>::acquire(store, KEY, Bench::claim(1, None), now()));
+    sent(|_, leases| leases.acquire(KEY, LEASE));
 }
 
 #[test]
