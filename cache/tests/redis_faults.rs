@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `holders.rs` | the process that loads: killed, stopped, cut off |
 //! | `servers.rs` | the server: killed, hung, restarted, flushed, full |
+//! | `network.rs` | a single request or answer |
 //! | `crowd.rs` | nothing; there are many processes and callers |
 //! | `values.rs` | writes that meet loads, and bytes that are no values |
 //! | `drops.rs` | futures that are dropped at every await point |
@@ -25,6 +26,8 @@ mod drops;
 mod holders;
 #[path = "redis_faults/matrix.rs"]
 mod matrix;
+#[path = "redis_faults/network.rs"]
+mod network;
 #[path = "redis_faults/peer.rs"]
 mod peer;
 #[path = "redis_faults/servers.rs"]
@@ -96,6 +99,8 @@ cases! {
     servers::k5_a_server_that_forgets_all_keys_costs_one_load_more;
     servers::k5_a_server_that_forgets_all_scripts_costs_nothing;
     servers::i7_a_full_server_costs_a_load_a_process_and_holds_up_nobody;
+    network::k5_a_lost_request_or_answer_fails_nobody_and_holds_up_nobody;
+    network::k5_a_slow_network_costs_no_loads;
     crowd::k8_five_hundred_waiters_in_four_processes_are_one_waiter_a_process;
     crowd::k8_a_lost_push_costs_a_poll;
     crowd::j2_eight_processes_refresh_once;
