@@ -26,6 +26,7 @@ use super::{any_link::AnyLink, link::TaskLink, store::RedisStore, task_lease::Re
 /// | [`codec`](Self::codec) | [`Bytes`] |
 /// | [`connect_timeout`](Self::connect_timeout) | 1 s |
 /// | [`response_timeout`](Self::response_timeout) | 500 ms |
+/// | [`max_connections`](Self::max_connections) (threads) | 32 |
 /// | [`generation_life`](Self::generation_life) | 1 s |
 ///
 /// # Examples
@@ -103,6 +104,13 @@ impl<C> Builder<C> {
     /// How long to wait for each reply. After that the request has failed, whether it was carried out or not.
     pub fn response_timeout(mut self, limit: Duration) -> Self {
         self.limits.response = limit;
+        self
+    }
+
+    /// How many connections a store for threads may have open, one of which is used by one thread at a time; 32 unless it is set.
+    /// Whoever finds all of them in use waits for one as long as for a reply. A store for tasks has one connection for all.
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.limits.connections = connections;
         self
     }
 

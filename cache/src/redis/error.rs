@@ -33,13 +33,18 @@ impl Error {
         matches!(self, Self::Away(_))
     }
 
+    /// All connections are in use, and none was free in time.
+    pub(crate) fn no_connection_free() -> Self {
+        Self::odd("no connection was free in time")
+    }
+
     /// Something that is not as the protocol has it: it may have been carried out.
     pub(crate) fn odd(reply: &'static str) -> Self {
         Self::Away(Arc::new(Odd(reply)))
     }
 }
 
-/// What the server said that it should not have said.
+/// What happened that should not have happened.
 #[derive(Debug)]
 struct Odd(&'static str);
 

@@ -65,10 +65,17 @@ impl Generation {
     }
 
     /// What is known may not hold any more.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn doubt(&self) {
         let mut known = self.known.lock();
         known.changes += 1;
         known.until = None;
+    }
+
+    /// What is known does not hold any more.
+    pub(crate) fn forget(&self) {
+        let mut known = self.known.lock();
+        known.changes += 1;
+        known.number = None;
     }
 }
 
@@ -94,13 +101,17 @@ mod tests {
     #[test]
     fn what_was_looked_at_before_a_change_is_not_remembered() {
         let generation = Generation::new(HOUR);
-        let before = generation.look();
+        for change in [Generation::doubt, Generation::forget] {
+            let before = generation.look();
+            change(&generation);
+            generation.found(generation.look(), 2);
+            generation.found(before, 1);
+            assert_eq!(generation.look().number, Some(2));
+        }
+        generation.doubt();
+        assert!(generation.look().over && generation.look().number == Some(2));
         generation.forget();
-        generation.found(generation.look(), 2);
-        generation.found(before, 1);
-        assert_eq!(generation.look().number, Some(2));
-        generation.forget();
-        assert!(generation.look().over);
+        assert_eq!(generation.look().number, None);
     }
 
     #[test]

@@ -111,8 +111,8 @@ impl<L: Link> Server<L> {
     pub(crate) async fn next_generation(&self) -> Result<(), Error> {
         let number = reply::written(nonce());
         // Before, as it may be carried out though no answer comes; and after, for those who looked in between. What comes next
-        // looks again, as others may clear at the same time, and the last one counts.
-        self.generation.forget();
+        // looks for itself, as others may clear at the same time, and the last one counts.
+        self.generation.doubt();
         let keys = [self.name.clone().into_bytes()];
         let mut pipeline = Pipeline::new();
         script::CLEAR.by_hash(&mut pipeline, &keys, &[&number]);

@@ -187,7 +187,7 @@ impl<L: Link> Steps<L> {
         let told = move |push| {
             // Perhaps all keys were. If it was just this one, the next read looks once more, at the cost of a few bytes.
             if push == Push::Written {
-                generation.forget();
+                generation.doubt();
             }
             told(push);
         };

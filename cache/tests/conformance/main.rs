@@ -10,16 +10,29 @@
 
 mod bench;
 mod model_bench;
+#[cfg(feature = "redis")]
+mod redis_bench;
 mod suite;
 mod tasks;
 
 #[path = "../support/model/mod.rs"]
 mod model;
+#[cfg(feature = "redis")]
+#[path = "../redis_support/mod.rs"]
+mod redis_support;
 
 macro_rules! cases {
     ($($module:ident { $($case:ident)+ })+) => {
         cases! { @bench model_threads: crate::model_bench::Threads, $($module { $($case)+ })+ }
         cases! { @bench model_tasks: crate::model_bench::OfTasks, $($module { $($case)+ })+ }
+        #[cfg(feature = "redis")]
+        cases! { @bench redis_threads: crate::redis_bench::OnRedis<crate::redis_bench::Threads>, $($module { $($case)+ })+ }
+        #[cfg(feature = "redis-smol")]
+        cases! { @bench redis_smol: crate::redis_bench::OnRedis<crate::redis_bench::tasks::Smol>, $($module { $($case)+ })+ }
+        #[cfg(feature = "redis-tokio")]
+        cases! { @bench redis_tokio: crate::redis_bench::OnRedis<crate::redis_bench::tasks::Tokio>, $($module { $($case)+ })+ }
+        #[cfg(feature = "redis-cluster")]
+        cases! { @bench redis_cluster: crate::redis_bench::OnRedis<crate::redis_bench::tasks::Cluster>, $($module { $($case)+ })+ }
     };
     (@bench $name:ident: $bench:ty, $($module:ident { $($case:ident)+ })+) => {
         mod $name {

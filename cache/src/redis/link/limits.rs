@@ -7,14 +7,16 @@ use std::time::Duration;
 pub(crate) struct Limits {
     /// For a connection, which includes that the server lets this client in.
     pub(crate) connect: Duration,
-    /// For a reply.
+    /// For a reply; for threads also for a connection that nobody uses.
     pub(crate) response: Duration,
+    /// So many connections at most, for threads. Tasks share one.
+    pub(crate) connections: usize,
 }
 
 impl Default for Limits {
-    /// A second for a connection, half a second for a reply.
+    /// A second for a connection, half a second for a reply, 32 connections.
     fn default() -> Self {
-        Self { connect: Duration::from_secs(1), response: Duration::from_millis(500) }
+        Self { connect: Duration::from_secs(1), response: Duration::from_millis(500), connections: 32 }
     }
 }
 
@@ -22,7 +24,11 @@ impl Limits {
     /// Sockets refuse a limit of zero.
     pub(super) fn positive(self) -> Self {
         let least = Duration::from_millis(1);
-        Self { connect: self.connect.max(least), response: self.response.max(least) }
+        Self {
+            connect: self.connect.max(least),
+            response: self.response.max(least),
+            connections: self.connections.max(1),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::redis::push::Pushes;
 use redis::{Client, Connection, ProtocolVersion, PushKind, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::thread::{self, Thread};
+use std::thread;
 use std::time::Duration;
 
 /// Starts a thread with the first channel that somebody wants. It blocks on a connection of its own, and is woken by a message
@@ -21,7 +21,7 @@ pub(super) struct Subscriber {
     pool: Arc<Pool>,
     /// Named after the first channel that is wanted, so that whoever is permitted that and what begins like it needs no more.
     own_channel: OnceLock<String>,
-    thread: OnceLock<Option<Thread>>,
+    is_started: AtomicBool,
     /// It reads what is published on its own channel.
     awake: AtomicBool,
     ended: AtomicBool,
@@ -34,7 +34,7 @@ impl Subscriber {
         Self {
             pool,
             own_channel: OnceLock::new(),
-            thread: OnceLock::new(),
+            is_started: AtomicBool::new(false),
             awake: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         }
@@ -42,18 +42,19 @@ impl Subscriber {
 
     /// There are channels that are not listened to. Takes as long as a command if the thread is there and blocks.
     pub(super) fn wake(self: &Arc<Self>, pushes: &Weak<Pushes>) {
-        let mut started = false;
-        self.thread.get_or_init(|| {
-            started = true;
+        if !self.is_started.swap(true, Ordering::SeqCst) {
             let first = pushes.upgrade().and_then(|pushes| pushes.silent().pop());
             let _ = self.own_channel.set(format!("{}:{:032x}", first.as_deref().unwrap_or_default(), nonce()));
             let (subscriber, pushes) = (Arc::clone(self), Weak::clone(pushes));
             let thread = thread::Builder::new().name("oneflight-pushes".to_owned());
-            thread.spawn(move || subscriber.run(&pushes)).ok().map(|handle| handle.thread().clone())
-        });
+            if thread.spawn(move || subscriber.run(&pushes)).is_err() {
+                self.is_started.store(false, Ordering::SeqCst);
+            }
+            return;
+        }
         // The channel was added before this is read, and the thread sets it before it looks which are there. So either this
         // finds it true, or the thread finds the channel.
-        if started || !self.awake.load(Ordering::SeqCst) {
+        if !self.awake.load(Ordering::SeqCst) {
             return;
         }
         let Some(channel) = self.own_channel.get() else { return };
@@ -66,9 +67,6 @@ impl Subscriber {
     /// Soon. Does not wait for it.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Release);
-        if let Some(Some(thread)) = self.thread.get() {
-            thread.unpark();
-        }
     }
 
     fn run(&self, pushes: &Weak<Pushes>) {
@@ -79,7 +77,7 @@ impl Subscriber {
             let Some(pushes) = self.still(pushes) else { return };
             pushes.broke(connection);
             drop(pushes);
-            thread::park_timeout(pauses.next());
+            thread::sleep(pauses.next());
         }
     }
 

@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 const LONG: Duration = Duration::from_secs(20);
 
 /// For what must be refused because it takes too long.
-const SHORT: Limits = Limits { connect: Duration::from_millis(400), response: Duration::from_millis(200) };
+const SHORT: Limits =
+    Limits { connect: Duration::from_millis(400), response: Duration::from_millis(200), connections: 100 };
 
 /// A machine that is busy may be late by so much.
 const SLACK: Duration = Duration::from_secs(2);
@@ -33,7 +34,7 @@ const OWN: u64 = 1;
 
 /// For tests that fail only for other reasons than time.
 fn patient() -> Limits {
-    Limits { connect: LONG, response: LONG }
+    Limits { connect: LONG, response: LONG, connections: 100 }
 }
 
 fn commands<const N: usize>(commands: [&[&str]; N]) -> Pipeline {
@@ -83,4 +84,22 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
 
 fn message(what: char, writer: u64, id: u64) -> String {
     format!("{what}{writer:016x}{id:016x}")
+}
+
+/// 8 threads watch 8 channels each, all new.
+fn all_are_listened_to(link: &impl Link) {
+    let start = std::sync::Barrier::new(8);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let start = &start;
+            scope.spawn(move || {
+                start.wait();
+                let watches = [0, 1, 2, 3, 4, 5, 6, 7].map(|number| watch(link, &format!("{thread}-{number}"), number));
+                for (watching, told) in watches {
+                    assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+                    assert!(watching.is_listening());
+                }
+            });
+        }
+    });
 }

@@ -2,7 +2,9 @@
 
 use super::proxy::Proxy;
 use super::server::Server;
-use super::{LONG, OWN, SHORT, SLACK, commands, eventually, is_away, message, patient, text, watch};
+use super::{
+    LONG, OWN, SHORT, SLACK, all_are_listened_to, commands, eventually, is_away, message, patient, text, watch,
+};
 use crate::lease::Push;
 use crate::redis::error::Error;
 use crate::redis::link::{BlockingLink, Limits, Link};
@@ -103,6 +105,23 @@ fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
 }
 
 #[test]
+fn a_command_whose_reply_is_lost_is_sent_once() {
+    let server = Server::start();
+    let link = link(&server.url(), SHORT);
+    get(&link, "count").unwrap();
+    for number in 1..4 {
+        server.pause();
+        assert!(is_away(&send(&link, commands([&["INCR", "count"]]))));
+        server.resume();
+        let count = || get(&link, "count").unwrap();
+        // It was sent over another connection than the one that asks.
+        eventually("the server does it", || count() == text(&number.to_string()));
+        get(&link, "other").unwrap();
+        assert_eq!(count(), text(&number.to_string()));
+    }
+}
+
+#[test]
 fn a_reply_that_is_late_is_nobodys() {
     let server = Server::start();
     let link = link(&server.url(), SHORT);
@@ -153,6 +172,48 @@ fn eight_threads_get_their_own_values_ten_thousand_times() {
 }
 
 #[test]
+fn no_more_connections_are_open_than_allowed() {
+    let server = Server::start();
+    let limits = Limits { connections: 2, ..patient() };
+    let link = link(&server.url(), limits);
+    thread::scope(|threads| {
+        for number in 0..16 {
+            let link = &link;
+            threads.spawn(move || {
+                let key = number.to_string();
+                for _ in 0..200 {
+                    let replies = send(link, commands([&["SET", &key, &key], &["GET", &key]])).unwrap();
+                    assert_eq!(replies[1], text(&key));
+                }
+            });
+        }
+    });
+    let stats: String = server.ask(&["INFO", "stats"]);
+    let received = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+    let received: u32 = received.and_then(|number| number.trim().parse().ok()).expect("a number");
+    // Two of the link's, and some of the test's own.
+    assert!(received <= 2 + 3, "{received} connections");
+}
+
+#[test]
+fn whoever_waits_for_a_connection_in_vain_is_told_in_time() {
+    let server = Server::start();
+    let limits = Limits { connections: 1, ..SHORT };
+    let link = link(&server.url(), limits);
+    get(&link, "a").unwrap();
+    server.pause();
+    let begun = Instant::now();
+    thread::scope(|threads| {
+        for _ in 0..20 {
+            threads.spawn(|| assert!(is_away(&get(&link, "a"))));
+        }
+    });
+    assert!(begun.elapsed() < SHORT.connect + SHORT.response * 2 + SLACK, "{:?}", begun.elapsed());
+    server.resume();
+    eventually("it works again", || get(&link, "a").is_ok());
+}
+
+#[test]
 fn a_connection_that_was_closed_while_it_was_idle_fails_no_command() {
     let server = Server::start();
     let link = link(&server.url(), patient());
@@ -191,6 +252,28 @@ fn what_is_pushed_arrives_on_channels_old_and_new() {
     let names: HashSet<&str> = names.iter().map(String::as_str).collect();
     assert_eq!(names.len(), 6, "five, and the thread's own: {names:?}");
     assert!(watches.iter().all(|(_, told)| told.try_recv().is_err()), "nobody is told of another's key");
+}
+
+#[test]
+fn channels_that_many_threads_want_at_once_are_all_listened_to() {
+    let server = Server::start();
+    for _ in 0..5 {
+        all_are_listened_to(&link(&server.url(), patient()));
+    }
+}
+
+#[test]
+fn who_wants_a_channel_wakes_the_thread() {
+    let server = Server::start();
+    let link = link(&server.url(), patient());
+    let start = Instant::now();
+    let channels = 10;
+    for id in 0..channels {
+        let (_watching, told) = watch(&link, &format!("c{id}"), id);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+    }
+    // The thread would look by itself after a second of silence: in ten seconds for ten.
+    assert!(start.elapsed() < Duration::from_secs(channels / 2), "{:?}", start.elapsed());
 }
 
 #[test]

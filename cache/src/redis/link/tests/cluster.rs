@@ -2,7 +2,9 @@
 
 use super::places::{Place, everywhere};
 use super::server::Server;
-use super::{LONG, OWN, SHORT, SLACK, commands, eventually, is_away, message, patient, text, watch};
+use super::{
+    LONG, OWN, SHORT, SLACK, all_are_listened_to, commands, eventually, is_away, message, patient, text, watch,
+};
 use crate::lease::Push;
 use crate::redis::error::Error;
 use crate::redis::link::{ClusterLink, Limits, Link};
@@ -192,6 +194,29 @@ fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
             assert_eq!(place.run(get(&link, "c")).unwrap(), text("c"));
         }
     });
+}
+
+#[test]
+fn a_command_whose_reply_is_lost_is_sent_once() {
+    let server = one_node();
+    everywhere(|place| {
+        let link = link(place, &server, SHORT);
+        place.run(link.send(commands([&["SET", "count", "0"]]))).unwrap();
+        for number in 1..4 {
+            server.pause();
+            assert!(is_away(&place.run(link.send(commands([&["INCR", "count"]])))));
+            server.resume();
+            let is = |number: u32| place.run(get(&link, "count")).is_ok_and(|count| count == text(&number.to_string()));
+            eventually("the server does it", || is(number));
+            assert!(is(number));
+        }
+    });
+}
+
+#[test]
+fn channels_that_many_threads_want_at_once_are_all_listened_to() {
+    let servers = two_nodes();
+    everywhere(|place| all_are_listened_to(&link(place, &servers[0], patient())));
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use super::places::{Place, everywhere};
 use super::proxy::Proxy;
 use super::server::Server;
-use super::{LONG, OWN, SHORT, SLACK, commands, eventually, is_away, message, patient, text, watch};
+use super::{
+    LONG, OWN, SHORT, SLACK, all_are_listened_to, commands, eventually, is_away, message, patient, text, watch,
+};
 use crate::lease::Push;
 use crate::redis::error::Error;
 use crate::redis::link::{Limits, Link, TaskLink};
@@ -106,6 +108,31 @@ fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
 }
 
 #[test]
+fn a_command_whose_reply_is_lost_is_sent_once() {
+    let server = Server::start();
+    everywhere(|place| {
+        let link = link(place, &server.url(), SHORT);
+        place.run(link.send(commands([&["SET", "count", "0"]]))).unwrap();
+        for number in 1..4 {
+            server.pause();
+            assert!(is_away(&place.run(link.send(commands([&["INCR", "count"]])))));
+            server.resume();
+            assert_eq!(place.run(get(&link, "count")).unwrap(), text(&number.to_string()));
+        }
+    });
+}
+
+#[test]
+fn channels_that_many_threads_want_at_once_are_all_listened_to() {
+    let server = Server::start();
+    everywhere(|place| {
+        for _ in 0..5 {
+            all_are_listened_to(&link(place, &server.url(), patient()));
+        }
+    });
+}
+
+#[test]
 fn all_who_wait_for_a_connection_share_the_failure() {
     let server = Server::start();
     everywhere(|place| {
@@ -128,7 +155,7 @@ fn a_connection_that_goes_silent_is_replaced() {
     let server = Server::start();
     everywhere(|place| {
         let proxy = Proxy::to(server.port());
-        let limits = Limits { connect: LONG, response: Duration::from_millis(50) };
+        let limits = Limits { connect: LONG, response: Duration::from_millis(50), connections: 1 };
         let link = link(place, &proxy.url(), limits);
         let (watching, told) = watch(&link, "c", 7);
         assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
