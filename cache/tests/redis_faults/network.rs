@@ -18,11 +18,10 @@ enum Step {
 const STEPS: [Step; 3] = [Step::Read, Step::Acquire, Step::Publish];
 const FAULTS: [Fault; 3] = [Fault::CutBefore, Fault::CutAfter, Fault::Swallow];
 
-/// A process behind a network, and one that is not. Nobody sees a lease end, or the end of the time for waiting.
-fn two(kind: Kind, server: &Server) -> (Peer, Proxy, Peer) {
+/// A process behind a network, and one that is not.
+fn two(kind: Kind, server: &Server, response: Duration) -> (Peer, Proxy, Peer) {
     let proxy = server.proxy();
-    let settings = Settings { lease: Duration::from_secs(600), ..Settings::new(kind, server.url()) };
-    let settings = Settings { lease_wait: Duration::from_secs(600), response: Duration::from_millis(300), ..settings };
+    let settings = Settings { response, ..Settings::new(kind, server.url()) };
     let peer = Peer::start(&Settings { url: proxy.url(), ..settings.clone() });
     let other = Peer::start(&settings);
     (peer, proxy, other)
@@ -42,7 +41,7 @@ fn until_it_stores(peer: &Peer, other: &Peer, name: &str) {
 
 pub(crate) fn k5_a_lost_request_or_answer_fails_nobody_and_holds_up_nobody(kind: Kind) {
     let server = Server::start();
-    let (peer, proxy, other) = two(kind, &server);
+    let (peer, proxy, other) = two(kind, &server, Duration::from_millis(300));
     for (step, fault) in STEPS.into_iter().flat_map(|step| FAULTS.map(|fault| (step, fault))) {
         let key = format!("{step:?}-{fault:?}");
         until_it_stores(&peer, &other, &format!("before-{key}"));
@@ -52,25 +51,30 @@ pub(crate) fn k5_a_lost_request_or_answer_fails_nobody_and_holds_up_nobody(kind:
             Step::Acquire => fails("EVALSHA"),
             Step::Publish => {}
         }
-        peer.read(&key, &key, 3, Load::Gate, "mine");
+        peer.read(&key, &key, 1, Load::Gate, "mine");
         peer.wait_for_load(&key);
         if step == Step::Publish {
             fails("EVALSHA");
         }
         peer.open("mine");
-        assert_eq!(peer.wait_for_answers(&key, 3).1, ["mine"; 3], "{key}");
+        assert_eq!(peer.wait_for_answers(&key, 1).1, ["mine"], "{key}");
         assert_eq!(peer.loads(&key), 1, "{key}");
         // It waits for nobody: no lease is left of the request that may have been carried out.
         other.read(&key, &key, 3, Load::Millis(0), "other");
         let values = other.wait_for_answers(&key, 3).1;
-        let is_stored = step == Step::Publish && fault != Fault::CutBefore;
+        // One that could not read may have acquired all the same.
+        let is_stored = match step {
+            Step::Read => values[0] == "mine",
+            Step::Acquire => false,
+            Step::Publish => fault != Fault::CutBefore,
+        };
         assert_eq!(values, [if is_stored { "mine" } else { "other" }; 3], "{key}");
     }
 }
 
 pub(crate) fn k5_a_slow_network_costs_no_loads(kind: Kind) {
     let server = Server::start();
-    let (peer, proxy, other) = two(kind, &server);
+    let (peer, proxy, other) = two(kind, &server, Duration::from_secs(20));
     until_it_stores(&peer, &other, "before");
     proxy.set(Mode::Delay(Duration::from_millis(50)));
     peer.read("slow", "k", 5, Load::Gate, "v");

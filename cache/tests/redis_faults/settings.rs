@@ -36,15 +36,15 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Values that no test waits for, but the lease's: a second.
+    /// Of all that ends nothing ends before a test does, but for the time for an answer.
     pub(crate) fn new(kind: Kind, url: String) -> Self {
         Self {
             kind,
             url,
             database: 0,
-            lease: Duration::from_secs(1),
+            lease: Duration::from_secs(600),
             max_hold: Duration::from_secs(600),
-            lease_wait: Duration::from_secs(50),
+            lease_wait: Duration::from_secs(600),
             ttl: Duration::from_secs(600),
             stale_while_revalidate: Duration::ZERO,
             response: Duration::from_millis(500),
