@@ -9,6 +9,7 @@ pub(crate) use leased::{Flight, Next, Renewals, Side};
 use crate::config::{Config, Verdict};
 use crate::entry::{Entry, Source};
 use crate::error::{Error, StoreError};
+use crate::fill::Published;
 use crate::gate::{Gate, Pass};
 use crate::loads::{KeyHash, Load, Loads, Mark};
 use crate::sharing::{Failure, Sharing};
@@ -182,6 +183,15 @@ impl<V, S> Inner<V, S> {
         self.counters.add(Count::LoadErrors);
         if had_value && !load.is_void() {
             self.hold_up(load.hash());
+        }
+    }
+
+    /// A load has brought a value, and this has become of it. A refresh whose value could not be stored is due again at once, so
+    /// the next one waits.
+    fn settle(&self, load: &mut Load, is_refresh: bool, published: Published) {
+        match published {
+            Published::Failed | Published::Unknown if is_refresh => self.hold_up(load.hash()),
+            _ => load.succeed(),
         }
     }
 

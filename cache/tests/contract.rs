@@ -145,6 +145,7 @@ cases! {
     keeping::a_full_memory_gives_up_entries_and_counts_them;
     keeping::i7_what_is_too_large_is_served_and_not_kept_and_nothing_older_is_either;
     keeping::i7_a_store_that_fails_on_writes_costs_no_caller_its_value;
+    keeping::a_refresh_that_the_store_refuses_backs_off;
     keeping::a_write_that_fails_lets_nobody_join_what_is_on;
     keeping::a_store_that_fails_on_reads_is_as_good_as_empty_to_those_who_load;
     keeping::a_store_of_ones_own_works_as_well;
@@ -191,6 +192,7 @@ cases! {
     lease_failures::a_value_that_the_server_refuses_reaches_its_callers_and_frees_the_lease;
     lease_failures::no_more_loads_past_the_store_at_once_than_allowed;
     lease_failures::a_refresh_without_a_server_leaves_the_old_value_and_backs_off;
+    lease_failures::a_refresh_whose_value_is_refused_backs_off;
     lease_failures::what_is_no_value_is_left_alone;
 
     tiers::what_was_read_is_read_near_for_a_short_life;

@@ -86,9 +86,10 @@ impl<V, S> Inner<V, S> {
                 Action::Release => Event::Released,
                 Action::Wait { .. } => Event::Tick,
                 Action::Done(outcome) => {
-                    let found = found.map(|entry| Landed::found(entry, now));
                     let loaded = loaded.map(|value| Landed { value, age: now.since(begun), source: Source::Loaded });
-                    return self.landed(&mut load, outcome, found, loaded, error, former.is_some());
+                    let landed = loaded.or_else(|| found.map(|entry| Landed::found(entry, now)));
+                    let is_refresh = matches!(why, Why::Refresh { .. });
+                    return self.landed(&mut load, outcome, landed, error, former.is_some(), is_refresh);
                 }
             };
             action = fill.step(event, clock(now)).unwrap_or_else(|refused| panic!("{refused}"));
@@ -197,18 +198,18 @@ impl<V, S> Inner<V, S> {
         &self,
         load: &mut Load,
         outcome: Outcome,
-        found: Option<Landed<V>>,
-        loaded: Option<Landed<V>>,
+        landed: Option<Landed<V>>,
         error: Option<Error<E>>,
         had_value: bool,
+        is_refresh: bool,
     ) -> Flown<V, E> {
         match outcome {
             Outcome::Loaded(published) => {
                 if published == Published::Invalidated {
                     self.counters.add(Count::Invalidated);
                 }
-                load.succeed();
-                loaded.map(Ok)
+                self.settle(load, is_refresh, published);
+                landed.map(Ok)
             }
             Outcome::LoadFailed => {
                 if !matches!(error, Some(Error::Overloaded)) {
@@ -220,7 +221,7 @@ impl<V, S> Inner<V, S> {
                 if outcome == Outcome::Ducked {
                     self.counters.add(Count::Ducked);
                 }
-                found.map(Ok)
+                landed.map(Ok)
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::{Begun, Flown, Inner, Landed, Why};
 use crate::entry::{Entry, Source};
 use crate::error::Error;
-use crate::fill::{self, Action, Event, Fallback, Fill, OnStale, Outcome, Published, Renewal, Token, Version};
+use crate::fill::{self, Action, Event, Fallback, Fill, OnStale, Outcome, Renewal, Token, Version};
 use crate::lease::{Acquired, Claim, Lease, Publication, Told, Watch};
 use crate::loads::Load;
 use crate::nonce::nonce;
@@ -395,9 +395,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             Outcome::Loaded(published) => {
                 #[cfg(feature = "tracing")]
                 tracing::debug!(target: "oneflight_cache", ?published, "a flight with a lease has ended");
-                if matches!(published, Published::Stored | Published::Late) || !is_refresh {
-                    self.load.succeed();
-                }
+                self.inner.settle(&mut self.load, is_refresh, published);
                 let age = self.now.since(self.begun);
                 self.loaded.take().map(|value| Ok(Landed { value, age, source: Source::Loaded }))
             }

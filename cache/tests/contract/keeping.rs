@@ -56,6 +56,22 @@ pub(crate) fn i7_a_store_that_fails_on_writes_costs_no_caller_its_value<W: Way>(
     assert_eq!(cache.stats().store_errors, 5);
 }
 
+pub(crate) fn a_refresh_that_the_store_refuses_backs_off<W: Way>() {
+    let (store, faults) = FaultyStore::new(Memory::new(100));
+    let (cache, clock) = cache_in::<W, u32, _>(store, |builder| builder.early_refresh(Policy::Eager { window: 0.2 }));
+    cache.put("k", 1).unwrap();
+    clock.advance(TTL - SECOND * 5);
+    let (refresh, answer) = refreshing(&cache, "k", || Ok(2));
+    assert_eq!(told(answer), (1, Source::Early));
+    faults.fail_writes(true);
+    refresh.0.open();
+    crate::support::limits::until("it was refused", || cache.stats().store_errors == 1);
+    for _ in 0..20 {
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit), "it is on, or backs off");
+    }
+    assert_eq!(cache.stats().refreshes, 1);
+}
+
 /// An invalidation that the store refuses still makes void what is on.
 pub(crate) fn a_write_that_fails_lets_nobody_join_what_is_on<W: Way>() {
     let (store, faults) = FaultyStore::new(Memory::new(100));

@@ -3,7 +3,7 @@
 use super::leases::{awake, hold, process, server, wait_for, waiting};
 use crate::support::limits::until;
 use crate::support::model::Failure;
-use crate::support::run::{failure, loading, told, uncalled};
+use crate::support::run::{failure, loading, refreshing, told, uncalled};
 use crate::support::way::{AnyCache, Fail, SECOND, TTL, Way};
 use oneflight_cache::{Error, Fallback, Policy, Source};
 use std::time::Duration;
@@ -211,6 +211,22 @@ pub(crate) fn a_refresh_without_a_server_leaves_the_old_value_and_backs_off<W: W
         told(cache.get_or_load("k", || Ok(2))).0 == 2
     });
     assert!(cache.stats().refreshes > 1 && cache.stats().loads == 1);
+}
+
+pub(crate) fn a_refresh_whose_value_is_refused_backs_off<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder.early_refresh(Policy::Eager { window: 0.2 }));
+    cache.put("k", 1).unwrap();
+    clock.advance(TTL - SECOND * 5);
+    let (refresh, answer) = refreshing(&cache, "k", || Ok(2));
+    assert_eq!(told(answer), (1, Source::Early));
+    server.set_full(true);
+    refresh.0.open();
+    until("it was refused", || cache.stats().store_errors == 1);
+    for _ in 0..20 {
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit), "it is on, or backs off");
+    }
+    assert_eq!(cache.stats().refreshes, 1);
 }
 
 pub(crate) fn what_is_no_value_is_left_alone<W: Way>() {
