@@ -17,7 +17,11 @@ impl<L: Link> Steps<L> {
                 generation.forget();
                 told(Written::Any);
             }
-            PushedMessage::Listening => told(Written::Any),
+            PushedMessage::Listening => {
+                // It may have been cleared while nobody listened.
+                generation.doubt();
+                told(Written::Any);
+            }
             PushedMessage::Broken | PushedMessage::Released(_) => {}
         };
         self.link().pushes().watch_all(self.channels(), Box::new(told))

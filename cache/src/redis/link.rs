@@ -26,6 +26,7 @@ pub(crate) use single::TaskLink;
 
 use super::error::Error;
 use super::push::Pushes;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 use crate::time::BoxFuture;
 use redis::{Pipeline, Value};
 use std::future::Future;
@@ -40,6 +41,7 @@ pub(crate) trait Link: Send + Sync + 'static {
     fn send(&self, commands: Pipeline) -> impl Future<Output = Result<Vec<Value>, Error>> + Send;
 
     /// Sees to it that `work` is done, beside whatever else goes on. Only for tasks.
+    #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
     fn spawn(&self, work: BoxFuture);
 
     /// What is pushed over it.

@@ -134,9 +134,19 @@ impl Pushes {
 
     /// The channels that somebody watches, or has watched, and that are not listened to.
     pub(super) fn silent(&self) -> Vec<Arc<str>> {
+        self.state.lock().silent()
+    }
+
+    /// The same for whoever is at work on them. If there are none, it is no longer: `is_at_work` is set to false before anybody
+    /// can add one, so who does that finds that nobody is at work.
+    #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+    pub(super) fn silent_or_done(&self, is_at_work: &AtomicBool) -> Vec<Arc<str>> {
         let state = self.state.lock();
-        let silent = state.channels.iter().filter(|(_, channel)| !channel.listening.load(Ordering::Acquire));
-        silent.map(|(name, _)| Arc::clone(name)).collect()
+        let silent = state.silent();
+        if silent.is_empty() {
+            is_at_work.store(false, Ordering::SeqCst);
+        }
+        silent
     }
 
     /// The server has confirmed that the channel is listened to, over the connection of this number.
@@ -203,6 +213,11 @@ impl Pushes {
 }
 
 impl State {
+    fn silent(&self) -> Vec<Arc<str>> {
+        let silent = self.channels.iter().filter(|(_, channel)| !channel.listening.load(Ordering::Acquire));
+        silent.map(|(name, _)| Arc::clone(name)).collect()
+    }
+
     /// The channel, and whether it is new.
     fn channel(&mut self, name: &Arc<str>) -> (&mut Channel, bool) {
         match self.channels.entry(Arc::clone(name)) {

@@ -7,12 +7,14 @@ use oneflight_cache::redis::blocking::RedisStore;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// Watches, and waits until it is listened to.
-fn watch(store: &RedisStore) -> (Box<dyn Watch>, Receiver<Push>) {
+pub(crate) fn watch(store: &RedisStore) -> (Box<dyn Watch>, Receiver<Push>) {
     let (tell, told) = channel();
-    let tell = move |push| drop(tell.send(push));
+    let tell = move |push| {
+        let _ = tell.send(push);
+    };
     let watch = BlockingLease::<_, String>::watch(store, KEY, Box::new(tell)).expect("it pushes");
     assert_eq!(told.recv_timeout(LIMIT), Ok(Push::Listening));
     assert!(watch.is_listening());

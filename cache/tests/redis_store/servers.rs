@@ -1,11 +1,24 @@
 //! Servers that refuse.
 
 use crate::bench::{Bench, KEY, SECOND, entry, known, now, settings};
-use oneflight_cache::lease::{Acquired, BlockingLease, Publication};
+use crate::pushes::{LIMIT, watch};
+use crate::redis_support::server::Server;
+use oneflight_cache::lease::{Acquired, BlockingLease, Publication, Push};
 use oneflight_cache::redis::Error;
 use oneflight_cache::redis::blocking::RedisStore;
 use oneflight_cache::{BlockingStore, Entry};
 use redis::Commands;
+
+/// The commands, keys and channels that the docs of the module name, and no more.
+pub(crate) const RIGHTS: &str = "-@all resetkeys resetchannels ~{5:tests:* &{5:tests:* \
+    +get +set +pttl +evalsha +eval +type +exists +getrange +pexpire +del +publish +subscribe +ping +hello";
+
+/// The URL of a user with these rights.
+pub(crate) fn user(server: &Server, rights: &str) -> String {
+    let words: Vec<&str> = ["ACL", "SETUSER", "shop", "on", ">secret"].into_iter().chain(rights.split(' ')).collect();
+    assert_eq!(server.cli(&words), "OK");
+    server.url().replace("redis://", "redis://shop:secret@")
+}
 
 #[test]
 fn a_full_server_refuses_values_and_does_all_else() {
@@ -120,31 +133,27 @@ fn scripts_that_the_server_has_forgotten_are_sent_again() {
     assert_eq!(bench.server.calls("eval"), in_full + 1);
 }
 
-/// With the commands and patterns that the docs of the module name, and no more.
-#[test]
-fn the_rights_in_the_docs_are_enough() {
-    let mut bench = Bench::new();
-    let rights = "ACL SETUSER shop on >secret resetkeys resetchannels -@all ~{5:tests:* &{5:tests:* \
-        +get +set +pttl +evalsha +eval +publish +subscribe +spublish +ssubscribe +type +exists +getrange +pexpire +del +hello +ping";
-    assert_eq!(bench.server.cli(&rights.split_whitespace().collect::<Vec<_>>()), "OK");
-    let url = bench.server.url().replace("redis://", "redis://shop:secret@");
-    bench.store = settings().connect_blocking(&url).unwrap();
-    every_step(&bench.store);
-    assert!(!format!("{:?}", bench.store).contains("secret"));
-}
-
 /// Pushes are hints: who may not push stores all the same.
 #[test]
 fn who_may_not_push_does_all_else() {
     let mut bench = Bench::new();
-    let rights = "ACL SETUSER shop on >secret allkeys resetchannels +@all -publish";
-    assert_eq!(bench.server.cli(&rights.split_whitespace().collect::<Vec<_>>()), "OK");
-    let url = bench.server.url().replace("redis://", "redis://shop:secret@");
+    let url = user(&bench.server, "allkeys resetchannels +@all -publish");
     bench.store = settings().connect_blocking(&url).unwrap();
     every_step(&bench.store);
 }
 
-fn every_step(store: &RedisStore) {
+#[test]
+fn the_rights_in_the_docs_are_enough_for_threads() {
+    let bench = Bench::new();
+    let store = settings().connect_blocking(&user(&bench.server, RIGHTS)).unwrap();
+    every_step(&store);
+    assert!(!format!("{store:?}").contains("secret"));
+    let (_watch, told) = watch(&store);
+    bench.store.put(KEY, entry("put", 9), now()).unwrap();
+    assert_eq!(told.recv_timeout(LIMIT), Ok(Push::Written));
+}
+
+pub(crate) fn every_step(store: &RedisStore) {
     let acquired = store.acquire(KEY, Bench::claim(1, None), now()).unwrap();
     let Acquired::<String>::Leader { epoch } = acquired else { panic!("{acquired:?}") };
     assert!(BlockingLease::<_, String>::renew(store, KEY, 1, SECOND * 5).unwrap());

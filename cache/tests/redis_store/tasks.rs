@@ -3,6 +3,7 @@
 use crate::bench::{Bench, KEY, LEASE, entry, known, now, settings};
 use crate::redis_support::server::Server;
 use crate::redis_support::until;
+use crate::servers::{RIGHTS, user};
 use oneflight_cache::lease::{Acquired, Lease, Publication, Push};
 use oneflight_cache::redis::RedisStore;
 use oneflight_cache::{Entry, Store};
@@ -81,11 +82,42 @@ fn tasks_are_told_what_happens_to_a_key() {
     });
 }
 
+#[test]
+fn the_rights_in_the_docs_are_enough_for_tasks() {
+    let mut bench = Bench::new();
+    let store = settings().connect(&user(&bench.server, RIGHTS)).unwrap();
+    smol::block_on(every_step(&store, &store));
+    assert!(!format!("{store:?}").contains("secret"));
+    pushed(&store, || {
+        bench.lead(1);
+        bench.release(1);
+    });
+}
+
+#[cfg(feature = "redis-cluster")]
+#[test]
+fn the_rights_in_the_docs_are_enough_for_a_cluster() {
+    let server = Server::cluster();
+    let url = user(&server, &format!("{RIGHTS} +spublish +ssubscribe +asking +cluster|slots"));
+    let store = settings().connect_cluster([url]).unwrap();
+    let other = settings().connect_cluster([server.url()]).unwrap();
+    smol::block_on(every_step(&store, &store));
+    pushed(&store, || {
+        smol::block_on(async {
+            let acquired = other.acquire(KEY, Bench::claim(1, None), now()).await.unwrap();
+            assert!(matches!(acquired, Acquired::<String>::Leader { .. }), "{acquired:?}");
+            Lease::<_, String>::release(&other, KEY, 1).await.unwrap();
+        });
+    });
+}
+
 /// That the key is released is told to who watches it.
 fn pushed(store: &RedisStore, release: impl FnOnce()) {
     let limit = Duration::from_secs(60);
     let (tell, told) = channel();
-    let tell = move |push| drop(tell.send(push));
+    let tell = move |push| {
+        let _ = tell.send(push);
+    };
     let watch = Lease::<_, String>::watch(store, KEY, Box::new(tell)).expect("it pushes");
     assert_eq!(told.recv_timeout(limit), Ok(Push::Listening));
     release();

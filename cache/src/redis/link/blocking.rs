@@ -8,6 +8,7 @@ use super::subscriber::Subscriber;
 use super::{Limits, Link};
 use crate::redis::error::Error;
 use crate::redis::push::Pushes;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 use crate::time::BoxFuture;
 use redis::{Client, Pipeline, Value};
 use std::fmt;
@@ -47,6 +48,7 @@ impl Link for BlockingLink {
     }
 
     /// Does it at once: nothing here waits for another task.
+    #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
     fn spawn(&self, work: BoxFuture) {
         crate::time::block_on(work);
     }

@@ -315,15 +315,8 @@ impl<W: Way> Shared<W> {
 
     /// What is to be subscribed to. `None`: nothing, and the task that subscribes must end.
     fn silent(&self) -> Option<Vec<Arc<str>>> {
-        let pushes = self.pushes.upgrade()?;
-        let silent = pushes.silent();
-        if !silent.is_empty() {
-            return Some(silent);
-        }
-        self.is_subscribing.store(false, Ordering::SeqCst);
-        // One that is wanted since, by somebody who found that there was a task.
-        let silent = pushes.silent();
-        (!silent.is_empty() && !self.is_subscribing.swap(true, Ordering::SeqCst)).then_some(silent)
+        let silent = self.pushes.upgrade()?.silent_or_done(&self.is_subscribing);
+        (!silent.is_empty()).then_some(silent)
     }
 
     /// Whether all of them are listened to.

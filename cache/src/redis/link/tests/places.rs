@@ -17,7 +17,7 @@ enum UsedIn {
     Tokio(tokio::runtime::Runtime),
 }
 
-fn tokio() -> tokio::runtime::Runtime {
+pub(super) fn tokio() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
 }
 

@@ -211,6 +211,26 @@ fn what_is_pushed_arrives_and_again_after_a_restart() {
     });
 }
 
+#[cfg(all(feature = "redis-smol", feature = "redis-tokio"))]
+#[test]
+fn a_connection_outlives_the_runtime_that_happens_to_need_it_first() {
+    let server = Server::start();
+    let link = TaskLink::open(&server.url(), patient(), OWN).unwrap();
+    let id = || link.send(commands([&["CLIENT", "ID"]]));
+    let runtime = super::places::tokio();
+    let first = runtime.block_on(id()).unwrap();
+    drop(runtime);
+    assert_eq!(futures_lite::future::block_on(id()).unwrap(), first);
+    assert_eq!(super::places::tokio().block_on(id()).unwrap(), first);
+}
+
+#[cfg(not(feature = "redis-smol"))]
+#[test]
+fn outside_of_tokio_no_link_can_be_made() {
+    let error = TaskLink::open("redis://127.0.0.1:1/", patient(), OWN).unwrap_err();
+    assert!(matches!(error, Error::Refused(_)), "{error:?}");
+}
+
 #[test]
 fn what_is_spawned_is_done() {
     let server = Server::start();
