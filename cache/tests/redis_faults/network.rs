@@ -7,6 +7,9 @@ use crate::redis_support::server::Server;
 use crate::redis_support::until;
 use std::time::Duration;
 
+/// Longer than any answer takes.
+const SLOW: Duration = Duration::from_secs(20);
+
 /// The steps of a load, each a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -21,8 +24,8 @@ const FAULTS: [Fault; 3] = [Fault::CutBefore, Fault::CutAfter, Fault::Swallow];
 /// A process behind a network, and one that is not.
 fn two(kind: Kind, server: &Server, response: Duration) -> (Peer, Proxy, Peer) {
     let proxy = server.proxy();
-    let settings = Settings { response, ..Settings::new(kind, server.url()) };
-    let peer = Peer::start(&Settings { url: proxy.url(), ..settings.clone() });
+    let settings = Settings::new(kind, server.url());
+    let peer = Peer::start(&Settings { url: proxy.url(), response, ..settings.clone() });
     let other = Peer::start(&settings);
     (peer, proxy, other)
 }
@@ -74,7 +77,7 @@ pub(crate) fn k5_a_lost_request_or_answer_fails_nobody_and_holds_up_nobody(kind:
 
 pub(crate) fn k5_a_slow_network_costs_no_loads(kind: Kind) {
     let server = Server::start();
-    let (peer, proxy, other) = two(kind, &server, Duration::from_secs(20));
+    let (peer, proxy, other) = two(kind, &server, SLOW);
     until_it_stores(&peer, &other, "before");
     proxy.set(Mode::Delay(Duration::from_millis(50)));
     peer.read("slow", "k", 5, Load::Gate, "v");

@@ -4,6 +4,7 @@ use super::peer::{Load, Peer, loads};
 use super::settings::{Kind, Settings};
 use crate::redis_support::server::Server;
 use crate::redis_support::until;
+use std::time::Duration;
 
 /// A holder in the middle of a load of `k`, and two processes of three callers that wait for it.
 struct Held {
@@ -17,9 +18,9 @@ const FIRST: &str = "first";
 const OTHER: &str = "other";
 
 impl Held {
-    fn new(kind: Kind) -> Self {
+    fn new(kind: Kind, set: impl FnOnce(Settings) -> Settings) -> Self {
         let server = Server::start();
-        let peers: [_; 3] = Peer::several(&Settings::new(kind, server.url()));
+        let peers: [_; 3] = Peer::several(&set(Settings::new(kind, server.url())));
         let held = Self { server, peers };
         held.hold("k");
         held
@@ -65,7 +66,7 @@ impl Held {
 }
 
 pub(crate) fn k5_a_server_that_is_gone_costs_a_load_a_process(kind: Kind) {
-    let mut held = Held::new(kind);
+    let mut held = Held::new(kind, |settings| settings);
     held.server.kill();
     held.all_are_served("k");
     held.server.restart();
@@ -73,7 +74,7 @@ pub(crate) fn k5_a_server_that_is_gone_costs_a_load_a_process(kind: Kind) {
 }
 
 pub(crate) fn k5_a_server_that_hangs_costs_a_load_a_process(kind: Kind) {
-    let held = Held::new(kind);
+    let held = Held::new(kind, |settings| Settings { response: Duration::from_millis(500), ..settings });
     held.server.stop();
     held.all_are_served("k");
     held.server.cont();
@@ -81,14 +82,14 @@ pub(crate) fn k5_a_server_that_hangs_costs_a_load_a_process(kind: Kind) {
 }
 
 pub(crate) fn k5_a_server_that_restarts_empty_costs_a_load_a_process(kind: Kind) {
-    let mut held = Held::new(kind);
+    let mut held = Held::new(kind, |settings| settings);
     held.server.restart();
     held.all_are_served("k");
     held.they_share_again();
 }
 
 pub(crate) fn k5_a_server_that_forgets_all_keys_costs_one_load_more(kind: Kind) {
-    let held = Held::new(kind);
+    let held = Held::new(kind, |settings| settings);
     held.server.flush_all();
     held.all_are_served("k");
     assert_eq!(loads(&held.peers, "k"), 2);
@@ -97,7 +98,7 @@ pub(crate) fn k5_a_server_that_forgets_all_keys_costs_one_load_more(kind: Kind) 
 }
 
 pub(crate) fn k5_a_server_that_forgets_all_scripts_costs_nothing(kind: Kind) {
-    let held = Held::new(kind);
+    let held = Held::new(kind, |settings| settings);
     held.server.script_flush();
     held.peers[0].open(FIRST);
     for peer in &held.peers {
@@ -108,7 +109,7 @@ pub(crate) fn k5_a_server_that_forgets_all_scripts_costs_nothing(kind: Kind) {
 }
 
 pub(crate) fn i7_a_full_server_costs_a_load_a_process_and_holds_up_nobody(kind: Kind) {
-    let held = Held::new(kind);
+    let held = Held::new(kind, |settings| settings);
     held.server.config_set("maxmemory", "1");
     let [holder, waiters @ ..] = &held.peers;
     holder.open(FIRST);

@@ -36,7 +36,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Of all that ends nothing ends before a test does, but for the time for an answer.
+    /// Nothing ends before a test does, the time for an answer neither.
     pub(crate) fn new(kind: Kind, url: String) -> Self {
         Self {
             kind,
@@ -47,7 +47,7 @@ impl Settings {
             lease_wait: Duration::from_secs(600),
             ttl: Duration::from_secs(600),
             stale_while_revalidate: Duration::ZERO,
-            response: Duration::from_millis(500),
+            response: Duration::from_secs(600),
         }
     }
 
