@@ -9,7 +9,7 @@
 //! | `put ID KEY VALUE`, `invalidate ID KEY` | `done ID VALUE` or `failed ID ERROR` |
 //! | `waiters KEY COUNT` | `waiters KEY`, when so many wait |
 //!
-//! LOAD is how many milliseconds a load takes, or `gate`: it ends when `open` is commanded for its value. VALUE is a word, or
+//! LOAD is how many milliseconds a load takes, or `gate`: it ends when `open` is commanded for its value, or has been. VALUE is a word, or
 //! `version`: the next version number of the database, taken when the load or the put begins.
 
 use super::settings::Settings;

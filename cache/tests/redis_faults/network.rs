@@ -54,24 +54,24 @@ pub(crate) fn k5_a_lost_request_or_answer_fails_nobody_and_holds_up_nobody(kind:
             Step::Acquire => fails("EVALSHA"),
             Step::Publish => {}
         }
-        peer.read(&key, &key, 1, Load::Gate, "mine");
+        peer.read(&key, &key, 1, Load::Gate, &key);
         peer.wait_for_load(&key);
         if step == Step::Publish {
             fails("EVALSHA");
         }
-        peer.open("mine");
-        assert_eq!(peer.wait_for_answers(&key, 1).1, ["mine"], "{key}");
+        peer.open(&key);
+        assert_eq!(peer.wait_for_answers(&key, 1).1, [&*key], "{key}");
         assert_eq!(peer.loads(&key), 1, "{key}");
         // It waits for nobody: no lease is left of the request that may have been carried out.
         other.read(&key, &key, 3, Load::Millis(0), "other");
         let values = other.wait_for_answers(&key, 3).1;
         // One that could not read may have acquired all the same.
         let is_stored = match step {
-            Step::Read => values[0] == "mine",
+            Step::Read => values[0] == key,
             Step::Acquire => false,
             Step::Publish => fault != Fault::CutBefore,
         };
-        assert_eq!(values, [if is_stored { "mine" } else { "other" }; 3], "{key}");
+        assert_eq!(values, [if is_stored { &*key } else { "other" }; 3], "{key}");
     }
 }
 
