@@ -91,10 +91,12 @@ macro_rules! cases {
 cases! {
     holders::k2_a_holder_that_was_stopped_past_its_lease_does_not_overwrite_what_came_after;
     holders::k3_a_load_of_three_leases_is_one_load;
+    holders::k3_who_has_waited_long_enough_loads;
     holders::k3_a_holder_that_cannot_renew_fails_nobody;
     holders::k4_a_killed_holder_is_succeeded_by_one_waiter;
     servers::k5_a_server_that_is_gone_costs_a_load_a_process;
     servers::k5_a_server_that_hangs_costs_a_load_a_process;
+    servers::k5_who_asks_for_it_gets_an_error_when_the_server_is_gone;
     servers::k5_a_server_that_restarts_empty_costs_a_load_a_process;
     servers::k5_a_server_that_forgets_all_keys_costs_one_load_more;
     servers::k5_a_server_that_forgets_all_scripts_costs_nothing;

@@ -69,6 +69,20 @@ pub(crate) fn k3_a_load_of_three_leases_is_one_load(kind: Kind) {
     assert_eq!(loads(&peers, "k"), 1);
 }
 
+pub(crate) fn k3_who_has_waited_long_enough_loads(kind: Kind) {
+    let server = Server::start();
+    let settings = Settings { lease_wait: Duration::from_millis(200), ..Settings::new(kind, server.url()) };
+    let [holder, other] = Peer::several(&settings);
+    holder.read("first", "k", 1, Load::Gate, "v1");
+    holder.wait_for_load("k");
+    other.read("second", "k", 5, Load::Millis(0), "v2");
+    assert_eq!(other.wait_for_answers("second", 5).1, ["v2"; 5]);
+    assert_eq!(other.get("nothing", "k"), None, "the lease is still the first one's");
+    holder.open("v1");
+    assert_eq!(holder.wait_for_answers("first", 1).1, ["v1"]);
+    assert_eq!(other.get("after", "k").as_deref(), Some("v1"));
+}
+
 pub(crate) fn k3_a_holder_that_cannot_renew_fails_nobody(kind: Kind) {
     let server = Server::start();
     let proxy = server.proxy();

@@ -81,6 +81,18 @@ pub(crate) fn k5_a_server_that_hangs_costs_a_load_a_process(kind: Kind) {
     held.they_share_again();
 }
 
+pub(crate) fn k5_who_asks_for_it_gets_an_error_when_the_server_is_gone(kind: Kind) {
+    let mut held = Held::new(kind, |settings| Settings { fails_closed: true, ..settings });
+    held.server.kill();
+    let [holder, waiters @ ..] = &held.peers;
+    for waiter in waiters {
+        waiter.wait_for(3, "failed k ");
+    }
+    holder.open(FIRST);
+    assert_eq!(holder.wait_for_answers("k", 3).1, [FIRST; 3], "who has a value keeps it");
+    assert_eq!(loads(&held.peers, "k"), 1);
+}
+
 pub(crate) fn k5_a_server_that_restarts_empty_costs_a_load_a_process(kind: Kind) {
     let mut held = Held::new(kind, |settings| settings);
     held.server.restart();
