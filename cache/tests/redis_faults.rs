@@ -90,6 +90,7 @@ macro_rules! cases {
 
 cases! {
     holders::k2_a_holder_that_was_stopped_past_its_lease_does_not_overwrite_what_came_after;
+    holders::k2_a_holder_that_comes_back_while_another_loads_is_late_and_the_other_stores_after_it;
     holders::k3_a_load_of_three_leases_is_one_load;
     holders::k3_who_has_waited_long_enough_loads;
     holders::k3_a_holder_that_cannot_renew_fails_nobody;

@@ -55,6 +55,25 @@ pub(crate) fn k2_a_holder_that_was_stopped_past_its_lease_does_not_overwrite_wha
     }
 }
 
+pub(crate) fn k2_a_holder_that_comes_back_while_another_loads_is_late_and_the_other_stores_after_it(kind: Kind) {
+    let server = Server::start();
+    // Long enough for the other to renew it in time, whatever the machine does.
+    let settings = Settings { lease: Duration::from_secs(2), ..Settings::new(kind, server.url()) };
+    let [holder, other, third] = Peer::several(&settings);
+    holder.read("old", "k", 1, Load::Gate, "v1");
+    holder.wait_for_load("k");
+    holder.signal(Signal::Stop);
+    other.read("new", "k", 3, Load::Gate, "v2");
+    other.wait_for_load("k");
+    holder.open("v1");
+    holder.signal(Signal::Continue);
+    assert_eq!(holder.wait_for_answers("old", 1).1, ["v1"]);
+    assert_eq!(third.get("late", "k").as_deref(), Some("v1"), "there was no value, so this one is better than none");
+    other.open("v2");
+    assert_eq!(other.wait_for_answers("new", 3).1, ["v2"; 3]);
+    assert_eq!(third.get("after", "k").as_deref(), Some("v2"));
+}
+
 pub(crate) fn k3_a_load_of_three_leases_is_one_load(kind: Kind) {
     let server = Server::start();
     // Long, as it is renewed in time only while the machine does not stand still.
