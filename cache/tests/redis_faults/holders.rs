@@ -42,6 +42,7 @@ pub(crate) fn k2_a_holder_that_was_stopped_past_its_lease_does_not_overwrite_wha
     let [holder, other] = Peer::several(&settings);
     holder.read("old", "k", 3, Load::Gate, "v1");
     holder.wait_for_load("k");
+    holder.wait_for_waiters("k", 2);
     holder.signal(Signal::Stop);
     other.read("new", "k", 3, Load::Millis(1), "v2");
     assert_eq!(other.wait_for_answers("new", 3).1, ["v2"; 3]);
