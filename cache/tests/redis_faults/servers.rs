@@ -33,8 +33,8 @@ impl Held {
         for waiter in waiters {
             waiter.read(key, key, 3, Load::Millis(50), OTHER);
         }
-        for waiter in waiters {
-            waiter.wait_for_waiters(key, 2);
+        for peer in &self.peers {
+            peer.wait_for_waiters(key, 2);
         }
     }
 

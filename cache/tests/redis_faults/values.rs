@@ -12,6 +12,7 @@ pub(crate) fn i2_a_put_during_a_load_wins_in_every_process(kind: Kind) {
     let [loading, waiting, writing] = &peers;
     loading.read("old", "k", 2, Load::Gate, "old");
     loading.wait_for_load("k");
+    loading.wait_for_waiters("k", 1);
     waiting.read("wait", "k", 2, Load::Millis(0), "never");
     waiting.wait_for_waiters("k", 1);
     writing.say("put put k put");
