@@ -1,4 +1,29 @@
-//! Who of several processes loads.
+//! Who of several processes loads: what a store of one's own implements if several processes share it.
+//!
+//! The Redis store (feature `redis`) has leases. For a table in a database, [`Lease`] is one transaction for each step, on a row
+//! that it locks first:
+//!
+//! ```sql
+//! CREATE TABLE cached (
+//!     key bytea PRIMARY KEY,
+//!     value bytea, version integer, fresh_until timestamptz, expires timestamptz, -- null: no value
+//!     token uuid, leased_until timestamptz,                                       -- null: no lease
+//!     epoch uuid                                                                  -- null: nobody may publish
+//! );
+//! -- acquire: SELECT .. FOR UPDATE; look at value, version and expires; if token is null, or $token, or leased_until is past:
+//! UPDATE cached SET token = $token, leased_until = now() + $lease, epoch = coalesce(epoch, gen_random_uuid()) WHERE key = $key;
+//! -- renew
+//! UPDATE cached SET leased_until = now() + $lease WHERE key = $key AND token = $token AND leased_until > now();
+//! -- publish, if epoch = $epoch, and the lease is $token or there is no value; it keeps the lease of another
+//! UPDATE cached SET value = $value, version = .., token = null, epoch = null WHERE key = $key;
+//! -- release
+//! UPDATE cached SET token = null WHERE key = $key AND token = $token;
+//! -- put and remove
+//! UPDATE cached SET value = $value, version = .., token = null, epoch = null WHERE key = $key;
+//! ```
+//!
+//! Where a lease is an advisory lock (`pg_try_advisory_lock`) of a session that the store keeps, it ends with the session:
+//! `renew` has nothing to do, and [`Acquired::Held`] has [`Duration::MAX`] left. `NOTIFY` pushes, for [`Lease::watch`].
 
 use crate::entry::Entry;
 use crate::fill::{Epoch, Token, Version};
