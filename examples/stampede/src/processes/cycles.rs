@@ -9,6 +9,12 @@ use crate::lives::{Generation, Lives};
 /// All callers want the same value.
 const PRODUCT: u32 = 0;
 
+/// As if values lived a little shorter: so a refresh at the very beginning of the second half of a life, where refreshes begin,
+/// is a renewal, also if clocks and stores round otherwise.
+fn shorter(ttl: Duration) -> Duration {
+    ttl / 5 * 4
+}
+
 /// A load that is over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
@@ -41,7 +47,7 @@ pub(crate) fn loads_of_lives(loads: &[Load], ttl: Duration) -> Vec<usize> {
             count(lives.of(PRODUCT));
             debug_assert!(look.looked <= look.begun);
         }
-        lives.renew(PRODUCT, instant(load.begun), instant(load.ended), ttl);
+        lives.renew(PRODUCT, instant(load.begun), instant(load.ended), shorter(ttl));
     }
     // Nobody looks after the end of the last load and loads. The last life has no end.
     counts.truncate(lives.of(PRODUCT).0 as usize);
@@ -67,7 +73,7 @@ impl Counter {
         for load in loads.iter().skip(self.loads) {
             let first = *self.first.get_or_insert(load.looked);
             let instant = |moment: Moment| self.start + Duration::from_micros(moment.0.saturating_sub(first.0));
-            self.lives.renew(PRODUCT, instant(load.begun), instant(load.ended), self.ttl);
+            self.lives.renew(PRODUCT, instant(load.begun), instant(load.ended), shorter(self.ttl));
         }
         self.loads = loads.len();
         self.lives.of(PRODUCT).0.saturating_sub(1)

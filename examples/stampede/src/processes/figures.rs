@@ -90,7 +90,10 @@ pub(crate) struct Row {
 pub(crate) struct Outcome {
     pub(crate) loads: usize,
     pub(crate) lost: usize,
-    pub(crate) stale: bool,
+    /// The version that is stored at the end, if that was looked at and there is one.
+    pub(crate) stored: Option<u32>,
+    /// The version that the database has at the end.
+    pub(crate) newest: u32,
     /// The shortest first.
     pub(crate) latencies: Vec<Duration>,
     pub(crate) story: String,
@@ -105,9 +108,9 @@ impl Row {
         terms: Terms,
         outcome: Outcome,
     ) -> Self {
-        let Outcome { loads, lost, stale, latencies, story, error } = outcome;
+        let Outcome { loads, lost, stored, newest, latencies, story, error } = outcome;
         let [p50_ms, p99_ms] = [50, 99].map(|percent| percentile_ms(&latencies, percent));
-        let stale = usize::from(stale);
+        let stale = usize::from(stored.is_some_and(|version| version < newest));
         let way = subject.way();
         Self { way, name, processes, callers, loads, lost, stale, p50_ms, p99_ms, subject, terms, story, error }
     }
@@ -142,7 +145,8 @@ pub(crate) mod tests {
         let outcome = Outcome {
             loads,
             lost: 0,
-            stale: false,
+            stored: Some(1),
+            newest: 1,
             latencies: vec![Duration::from_micros(1_500), Duration::from_millis(1_234)],
             story: "all is well".to_owned(),
             error: None,

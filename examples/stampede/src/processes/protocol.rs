@@ -47,6 +47,10 @@ pub(crate) enum Order {
     Database(u32),
     /// Each caller asks for the value, once.
     Call,
+    /// The first caller does.
+    CallFirst,
+    /// All others do.
+    CallRest,
     /// Each caller asks for it again and again.
     Read,
     /// They do so no longer.

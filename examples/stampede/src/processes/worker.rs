@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::io;
 use std::process::{self, ExitCode};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, SendError, Sender};
 use std::thread;
 use std::time::Instant;
 
@@ -17,7 +17,8 @@ use super::loader::{Loader, tell};
 use super::protocol::{self, Event, Order, Setup};
 use super::ways::{self, Caller, Way};
 
-/// What a thread of callers is told.
+/// What a caller is told.
+#[derive(Clone, Copy)]
 enum Task {
     Once,
     UntilStopped,
@@ -43,12 +44,14 @@ fn serve() -> Result<(), BoxError> {
     let callers = callers(&setup, &way, &stopped)?;
     tell(&Event::Ready);
 
-    let all = |task: fn() -> Task| callers.iter().try_for_each(|caller| caller.send(task()));
+    let (first, rest) = callers.split_first().ok_or("there is no caller")?;
     for line in lines {
         match serde_json::from_str(&line?)? {
             Order::Database(version) => loader.set_database(version),
-            Order::Call => all(|| Task::Once)?,
-            Order::Read => all(|| Task::UntilStopped)?,
+            Order::Call => give(&callers, Task::Once)?,
+            Order::CallFirst => first.send(Task::Once)?,
+            Order::CallRest => give(rest, Task::Once)?,
+            Order::Read => give(&callers, Task::UntilStopped)?,
             Order::Stop => stopped.store(true, Ordering::SeqCst),
             Order::Look => {
                 tell(&Event::Stored(way.stored()?.map(|value| protocol::version(&value)).transpose()?));
@@ -56,6 +59,10 @@ fn serve() -> Result<(), BoxError> {
         }
     }
     Ok(())
+}
+
+fn give(callers: &[Sender<Task>], task: Task) -> Result<(), SendError<Task>> {
+    callers.iter().try_for_each(|caller| caller.send(task))
 }
 
 /// Starts the threads. They are connected when it returns.
