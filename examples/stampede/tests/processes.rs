@@ -131,21 +131,33 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        let port = free_port();
+        // In place of the port that another program has taken since it was found free.
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(server) = Self::start_at(free_port()) {
+                return server;
+            }
+            assert!(Instant::now() < deadline, "the server does not start");
+        }
+    }
+
+    fn start_at(port: u16) -> Option<Self> {
         let directory = temporary();
         let program = std::env::var("REDIS_SERVER").unwrap_or_else(|_| "redis-server".to_owned());
-        let mut process = Command::new(&program)
+        let process = Command::new(&program)
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"])
             .arg(directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{program} cannot be started ({error}): bash ci/test.sh installs it"));
-        let mut log = BufReader::new(process.stdout.take().expect("it is piped")).lines().map_while(Result::ok);
-        assert!(log.any(|line| line.contains("Ready to accept connections")), "{program} does not start");
+        let mut server = Self { process, port, _directory: directory };
+        let output = server.process.stdout.take().expect("it is piped");
+        let mut log = BufReader::new(output).lines().map_while(Result::ok);
+        let is_ready = log.any(|line| line.contains("Ready to accept connections"));
         // The rest is read and dropped, so that the server never waits for a reader.
         thread::spawn(|| log.for_each(drop));
-        Self { process, port, _directory: directory }
+        is_ready.then_some(server)
     }
 
     fn ask(&self, words: &[&str]) -> redis::RedisResult<redis::Value> {
