@@ -33,6 +33,7 @@ fi
 # The suites' names.
 names() {
     if [[ $subject == redis ]]; then
+        echo conformance
         local file
         for file in cache/tests/redis_*.rs; do
             basename "$file" .rs

@@ -141,7 +141,14 @@ where
     {
         let shared = &self.shared;
         let now = shared.inner.now();
-        let found = match shared.inner.get::<Q>(key, now).await {
+        let store = &shared.inner.store;
+        let found = if Store::<Q, V>::lease(store).is_none() {
+            Store::<Q, V>::get(store, key, now).await.map_err(|error| shared.inner.refused(error))
+        } else {
+            // In a box, so that the others' hits are small.
+            Box::pin(shared.inner.get::<Q>(key, now)).await
+        };
+        let found = match found {
             Ok(Some(entry)) if entry.is_calm(now) => return Ok(shared.inner.fetched(entry, Source::Hit, now)),
             found => found.unwrap_or(None),
         };

@@ -1,10 +1,12 @@
 //! What both caches are made of: the store, what is known of its keys, and how a value gets there.
 
+mod flight;
 mod fly;
 mod leased;
 mod write;
 
-pub(crate) use leased::{Flight, Next, Renewals, Side};
+pub(crate) use flight::{Flight, Next};
+pub(crate) use leased::{Renewals, Side};
 
 use crate::config::{Config, Verdict};
 use crate::entry::{Entry, Source};

@@ -14,7 +14,7 @@ use crate::stats::Count;
 use crate::store::{BlockingStore, Store};
 use crate::time::{Time, block_on};
 use hashbrown::{Equivalent, HashMap, HashSet};
-use oneflight::Role;
+use oneflight::{CallError, Role};
 use parking_lot::Mutex;
 use std::future::{Future, ready};
 use std::hash::Hash;
@@ -264,8 +264,7 @@ where
     ///
     /// # Panics
     ///
-    /// If `loader` panics, or returns another number of values than it was given keys. If it is called from inside the load of
-    /// one of its keys.
+    /// If `loader` panics, or returns another number of values than it was given keys.
     ///
     /// # Examples
     ///
@@ -327,7 +326,10 @@ where
             };
             let keys = batch.wanted.iter().map(|wanted| wanted.key);
             let flown = if inner.coalescing.load(Ordering::Relaxed) {
-                self.shared.group.do_many(keys, work).await
+                match self.shared.group.run_many(keys, work).await {
+                    Ok(flown) => flown,
+                    Err(_) => return Err(Error::Reentrant),
+                }
             } else {
                 let (once, order) = each_once(keys);
                 let flown = work(once).await;
@@ -357,7 +359,8 @@ where
     ///
     /// # Blocking
     ///
-    /// While it loads and waits for others' loads, however long these take.
+    /// While it loads and waits for others' loads. Keys whose loads take longer than the cache's
+    /// [`load_timeout`](crate::Builder::load_timeout) are loaded by one of those who wait, as with single calls.
     ///
     /// # Errors
     ///
@@ -365,8 +368,7 @@ where
     ///
     /// # Panics
     ///
-    /// If `loader` panics, or returns another number of values than it was given keys. If it is called from inside the load of
-    /// one of its keys.
+    /// If `loader` panics, or returns another number of values than it was given keys.
     ///
     /// # Examples
     ///
@@ -413,7 +415,12 @@ where
             };
             let keys = batch.wanted.iter().map(|wanted| wanted.key);
             let flown = if inner.coalescing.load(Ordering::Relaxed) {
-                self.shared.group.do_many(keys, work)
+                // As for a single call: past that the flights take no newcomers.
+                match self.shared.group.run_many(keys, inner.config.load_timeout, work) {
+                    Ok(flown) => flown,
+                    Err(CallError::TimedOut) => continue,
+                    Err(_) => return Err(Error::Reentrant),
+                }
             } else {
                 let (once, order) = each_once(keys);
                 let flown = work(once);

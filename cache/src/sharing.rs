@@ -45,6 +45,7 @@ pub(crate) enum Patience {
 
 impl<V, S> Inner<V, S> {
     /// What the store says, unless it has not answered of late.
+    #[inline]
     pub(crate) async fn ask<Q, T, F>(&self, request: impl FnOnce() -> F) -> Result<T, Failure>
     where
         Q: ?Sized,
@@ -54,15 +55,32 @@ impl<V, S> Inner<V, S> {
         self.ask_with::<Q, T, F>(Patience::Breaker, request).await
     }
 
+    #[inline]
     pub(crate) async fn ask_with<Q, T, F>(&self, patience: Patience, request: impl FnOnce() -> F) -> Result<T, Failure>
     where
         Q: ?Sized,
         S: Store<Q, V>,
         F: Future<Output = Result<T, S::Error>>,
     {
-        let (Some(lease), Some(sharing)) = (self.store.lease(), &self.sharing) else {
-            return request().await.map_err(|error| Failure::new(self.store_failed(error), true));
-        };
+        if self.store.lease().is_none() {
+            return request().await.map_err(|error| self.refused(error));
+        }
+        self.ask_server(patience, request).await
+    }
+
+    /// Nobody else is asked, so there is nothing to be done about a store that fails but to say so.
+    #[cold]
+    pub(crate) fn refused(&self, error: impl std::error::Error + Send + Sync + 'static) -> Failure {
+        Failure::new(self.store_failed(error), true)
+    }
+
+    async fn ask_server<Q, T, F>(&self, patience: Patience, request: impl FnOnce() -> F) -> Result<T, Failure>
+    where
+        Q: ?Sized,
+        S: Store<Q, V>,
+        F: Future<Output = Result<T, S::Error>>,
+    {
+        let (lease, sharing) = self.store.lease().zip(self.sharing.as_ref()).expect("there are leases");
         if patience == Patience::Breaker && !sharing.breaker.allows(self.now(), || self.config.random()) {
             return Err(Failure::new(Arc::new(NotAsked), false));
         }

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `holders.rs` | the process that loads: killed, stopped, cut off |
 //! | `servers.rs` | the server: killed, hung, restarted, flushed, full |
+//! | `network.rs` | a single request or answer |
 //! | `crowd.rs` | nothing; there are many processes and callers |
 //! | `values.rs` | writes that meet loads, and bytes that are no values |
 //! | `drops.rs` | futures that are dropped at every await point |
@@ -25,6 +26,8 @@ mod drops;
 mod holders;
 #[path = "redis_faults/matrix.rs"]
 mod matrix;
+#[path = "redis_faults/network.rs"]
+mod network;
 #[path = "redis_faults/peer.rs"]
 mod peer;
 #[path = "redis_faults/servers.rs"]
@@ -87,15 +90,20 @@ macro_rules! cases {
 
 cases! {
     holders::k2_a_holder_that_was_stopped_past_its_lease_does_not_overwrite_what_came_after;
+    holders::k2_a_holder_that_comes_back_while_another_loads_is_late_and_the_other_stores_after_it;
     holders::k3_a_load_of_three_leases_is_one_load;
+    holders::k3_who_has_waited_long_enough_loads;
     holders::k3_a_holder_that_cannot_renew_fails_nobody;
     holders::k4_a_killed_holder_is_succeeded_by_one_waiter;
     servers::k5_a_server_that_is_gone_costs_a_load_a_process;
     servers::k5_a_server_that_hangs_costs_a_load_a_process;
+    servers::k5_who_asks_for_it_gets_an_error_when_the_server_is_gone;
     servers::k5_a_server_that_restarts_empty_costs_a_load_a_process;
     servers::k5_a_server_that_forgets_all_keys_costs_one_load_more;
     servers::k5_a_server_that_forgets_all_scripts_costs_nothing;
     servers::i7_a_full_server_costs_a_load_a_process_and_holds_up_nobody;
+    network::k5_a_lost_request_or_answer_fails_nobody_and_holds_up_nobody;
+    network::k5_a_slow_network_costs_no_loads;
     crowd::k8_five_hundred_waiters_in_four_processes_are_one_waiter_a_process;
     crowd::k8_a_lost_push_costs_a_poll;
     crowd::j2_eight_processes_refresh_once;

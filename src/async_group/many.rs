@@ -52,7 +52,53 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     /// assert_eq!(names, ["user 3", "user 1", "user 3"]);
     /// # });
     /// ```
-    pub async fn do_many<'q, Q, W, F>(&self, keys: impl IntoIterator<Item = &'q Q>, mut work: W) -> Vec<V>
+    pub async fn do_many<'q, Q, W, F>(&self, keys: impl IntoIterator<Item = &'q Q>, work: W) -> Vec<V>
+    where
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
+        V: Clone,
+        W: FnMut(Vec<&'q Q>) -> F,
+        F: Future<Output = Vec<V>>,
+    {
+        self.run_many(keys, work).await.unwrap_or_else(|error| error.refuse())
+    }
+
+    /// [`do_many`](Self::do_many) with an error in place of a panic if it is awaited inside the work of one of the keys.
+    ///
+    /// # Cancel safety
+    ///
+    /// As `do_many`.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Reentrant`]: it was awaited inside the work of one of the keys (with `std`). The keys that it led are taken
+    /// over by their followers.
+    ///
+    /// # Panics
+    ///
+    /// If `work` or its future panics, or returns another number of values than it was given keys, as with `do_many`. If code
+    /// of a key or a value panics.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::{AsyncGroup, CallError};
+    /// use std::sync::Arc;
+    ///
+    /// # smol::block_on(async {
+    /// let group = Arc::new(AsyncGroup::<u32, bool>::new());
+    /// let inner = Arc::clone(&group);
+    /// let is_refused = group.do_call(&1, || async move {
+    ///     let inside = inner.run_many(&[1, 2], |missing| async move { vec![true; missing.len()] });
+    ///     inside.await == Err(CallError::Reentrant)
+    /// });
+    /// assert!(is_refused.await);
+    /// # });
+    /// ```
+    pub async fn run_many<'q, Q, W, F>(
+        &self,
+        keys: impl IntoIterator<Item = &'q Q>,
+        mut work: W,
+    ) -> Result<Vec<V>, CallError>
     where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
         V: Clone,
@@ -66,11 +112,14 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
             |shared, seat| shared.tasks.insert(on_abandon, seat),
             |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
         );
-        let Batch { order, keys, leads, waits } = entered.unwrap_or_else(|error| error.refuse());
+        let Batch { order, keys, leads, waits } = entered?;
         let values = keys.iter().map(|_| None).collect();
-        let mut batch = Running { group, keys, led: leads, running: Vec::new(), waits, values };
+        let mut batch = Running { group, keys, led: leads, running: Vec::new(), waits, values, failed: None };
         poll_fn(|cx| batch.poll(cx, &mut work)).await;
-        in_order(&order, batch.values)
+        match batch.failed {
+            None => Ok(in_order(&order, batch.values)),
+            Some(error) => Err(error),
+        }
     }
 }
 
@@ -83,6 +132,7 @@ struct Running<'g, 'q, Q: ?Sized, K, V, S, F> {
     running: Vec<Load<'g, K, V, S, F>>,
     waits: Vec<(usize, Place<&'g Group<K, V, S>, K, V, S>)>,
     values: Vec<Option<V>>,
+    failed: Option<CallError>,
 }
 
 /// One run of the work. The leads come first, so that they are dropped first: flights are abandoned before work is dropped.
@@ -108,6 +158,9 @@ where
             }
             self.poll_loads(cx);
             self.poll_places(cx);
+            if self.failed.is_some() {
+                return Poll::Ready(());
+            }
             if self.led.is_empty() {
                 let ended = self.running.is_empty() && self.waits.is_empty();
                 return if ended { Poll::Ready(()) } else { Poll::Pending };
@@ -154,7 +207,7 @@ where
                     self.led.push((index, leading));
                 }
                 Arrival::Failed(CallError::Abandoned) => self.enter_again(index, cx),
-                Arrival::Failed(error) => error.refuse(),
+                Arrival::Failed(error) => self.failed = Some(error),
                 Arrival::Panicked(payload) => resume_panic(payload),
             }
         }
@@ -182,7 +235,7 @@ where
                 // It has not left its waker there yet.
                 cx.waker().wake_by_ref();
             }
-            Entered::Reentrant => CallError::Reentrant.refuse(),
+            Entered::Reentrant => self.failed = Some(CallError::Reentrant),
         }
     }
 }

@@ -56,6 +56,15 @@ impl Deadline {
         }
     }
 
+    /// How long it is until then; `None`: for ever.
+    fn left(self) -> Option<Duration> {
+        match self {
+            Self::Never => None,
+            Self::Passed => Some(Duration::ZERO),
+            Self::At(instant) => Some(instant.saturating_duration_since(Instant::now())),
+        }
+    }
+
     fn has_passed(self) -> bool {
         match self {
             Self::Never => false,
@@ -81,53 +90,64 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
         V: Clone,
     {
+        self.do_call_until(key, Deadline::Never, work).unwrap_or_else(|error| error.refuse())
+    }
+
+    /// Never fails with [`CallError::Abandoned`]: it goes on in a fresh flight.
+    #[inline]
+    fn do_call_until<Q>(&self, key: &Q, deadline: Deadline, work: impl FnOnce() -> V) -> Result<V, CallError>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        V: Clone,
+    {
         let mut work = work;
         loop {
-            let options = Options { wait_timeout: None, ..self.defaults.options() };
+            let options = Options { wait_timeout: deadline.left(), ..self.defaults.options() };
             match self.execute(key, || key.to_owned(), work, options) {
-                Ok(outcome) => return outcome.value,
+                Ok(outcome) => return Ok(outcome.value),
                 Err((CallError::Abandoned, unused)) => work = unused,
-                Err((error, _)) => error.refuse(),
+                Err((error, _)) => return Err(error),
             }
         }
     }
 
-    /// See [`SyncGroup::do_many`](crate::SyncGroup::do_many).
+    /// See [`SyncGroup::run_many`](crate::SyncGroup::run_many).
     #[track_caller]
-    pub(crate) fn do_many<'q, Q>(
+    pub(crate) fn run_many<'q, Q>(
         &self,
         keys: impl IntoIterator<Item = &'q Q>,
+        wait_timeout: Option<Duration>,
         mut work: impl FnMut(Vec<&'q Q>) -> Vec<V>,
-    ) -> Vec<V>
+    ) -> Result<Vec<V>, CallError>
     where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
         V: Clone,
     {
-        let entered = self.enter_many(keys, sit, Following::new);
-        let Batch { order, keys, leads, waits } = entered.unwrap_or_else(|error| error.refuse());
+        let Batch { order, keys, leads, waits } = self.enter_many(keys, sit, Following::new)?;
         let mut values: Vec<Option<V>> = keys.iter().map(|_| None).collect();
         if !leads.is_empty() {
             let loaded = work(missing(&keys, &leads));
             land_all(self, leads, loaded, &mut values);
         }
+        let deadline = Deadline::after(wait_timeout);
         for (index, following) in waits {
             let key = keys[index];
-            let leading = match following.wait(None, self.defaults.max_attempts) {
+            let leading = match following.wait_until(deadline, self.defaults.max_attempts) {
                 Followed::Value(value) => {
                     values[index] = Some(own(value));
                     continue;
                 }
                 Followed::Lead(leading) => leading,
                 Followed::Failed(CallError::Abandoned) => {
-                    values[index] = Some(self.do_call(key, || single(work(Vec::from([key])))));
+                    values[index] = Some(self.do_call_until(key, deadline, || single(work(Vec::from([key]))))?);
                     continue;
                 }
-                Followed::Failed(error) => error.refuse(),
+                Followed::Failed(error) => return Err(error),
             };
             let loaded = work(Vec::from([key]));
             land_all(self, Vec::from([(index, leading)]), loaded, &mut values);
         }
-        in_order(&order, values)
+        Ok(in_order(&order, values))
     }
 
     /// A thread's call, from entering the table to its end. Gives the work back if it was not run.
@@ -172,8 +192,11 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
 
     /// Waits until the flight lands, or this thread must lead, or the time is up.
     #[cold]
-    pub(crate) fn wait(mut self, timeout: Option<Duration>, max_attempts: u32) -> Followed<'g, K, V, S> {
-        let deadline = Deadline::after(timeout);
+    pub(crate) fn wait(self, timeout: Option<Duration>, max_attempts: u32) -> Followed<'g, K, V, S> {
+        self.wait_until(Deadline::after(timeout), max_attempts)
+    }
+
+    fn wait_until(mut self, deadline: Deadline, max_attempts: u32) -> Followed<'g, K, V, S> {
         let seat = self.seat.expect("it waits once");
         // Spinning pays while few wait; a crowd would only take the cores from the leader.
         let mut spin = self.slot.step(|flight| flight.waiters() <= MOST_SPINNERS);

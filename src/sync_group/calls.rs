@@ -229,7 +229,49 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
         V: Clone,
     {
-        self.group.do_many(keys, work)
+        self.run_many(keys, None, work).unwrap_or_else(|error| error.refuse())
+    }
+
+    /// [`do_many`](Self::do_many) with a time limit for waiting, never for its own work, and errors in place of panics.
+    ///
+    /// # Blocking
+    ///
+    /// Blocks the thread until the flights of all keys have landed, or for `wait_timeout` of waiting; `None` is no limit.
+    ///
+    /// # Errors
+    ///
+    /// - [`CallError::TimedOut`]: the limit has passed. The keys that this call led have landed; their values are lost to it.
+    /// - [`CallError::Reentrant`]: it was called from inside the work of one of the keys. Nothing has happened.
+    /// - [`CallError::WouldDeadlock`], with the feature `deadlock-detection`: it would close a circle of waiting threads.
+    ///
+    /// # Panics
+    ///
+    /// If `work` panics, or returns another number of values than it was given keys, as with `do_many`. If code of a key or a
+    /// value panics.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::{CallError, SyncGroup};
+    /// use std::time::Duration;
+    ///
+    /// let group: SyncGroup<u32, u32> = SyncGroup::new();
+    /// let _leader = group.try_lead(&1);
+    /// let soon = Some(Duration::from_millis(5));
+    /// assert_eq!(group.run_many(&[1, 2], soon, |missing| missing.into_iter().copied().collect()), Err(CallError::TimedOut));
+    /// ```
+    #[track_caller]
+    pub fn run_many<'q, Q>(
+        &self,
+        keys: impl IntoIterator<Item = &'q Q>,
+        wait_timeout: Option<Duration>,
+        work: impl FnMut(Vec<&'q Q>) -> Vec<V>,
+    ) -> Result<Vec<V>, CallError>
+    where
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
+        V: Clone,
+    {
+        self.group.run_many(keys, wait_timeout, work)
     }
 }
 

@@ -234,3 +234,47 @@ pub(crate) fn h5_a_young_flight_is_joined<W: Way>() {
         assert_eq!([leader.value(), follower.value()], [1, 1]);
     }
 }
+
+/// H4 for several keys: the limit concerns all waiting together, and the batch's own keys have landed when it is told.
+#[test]
+fn h4_a_batch_waits_no_longer_than_its_limit() {
+    within_limit(|| {
+        let group: SyncGroup<u32, u32> = SyncGroup::new();
+        let ten_times = |keys: Vec<&u32>| keys.into_iter().map(|key| key * 10).collect();
+        let leaders = [1, 2].map(|key| group.try_lead(&key).expect("it is free"));
+        for (limit, least) in [(Duration::ZERO, Duration::ZERO), (Duration::from_millis(30), Duration::from_millis(30))]
+        {
+            let begun = Instant::now();
+            let mut asked = Vec::new();
+            let called = group.run_many(&[1, 3, 2, 3], Some(limit), |keys| {
+                asked.extend(keys.iter().map(|key| **key));
+                ten_times(keys)
+            });
+            assert_eq!((called, asked), (Err(CallError::TimedOut), vec![3]));
+            assert!((least..GENEROUS).contains(&begun.elapsed()));
+            assert_eq!((group.in_flight(), group.waiters(&1), group.waiters(&2)), (2, 0, 0));
+        }
+        // One that is taken over needs no limit.
+        drop(leaders);
+        assert_eq!(group.run_many(&[1, 2], Some(Duration::ZERO), ten_times), Ok(vec![10, 20]));
+        assert_eq!(group.run_many(&[1], Some(Duration::MAX), ten_times), Ok(vec![10]));
+        assert_eq!(group.in_flight(), 0);
+    });
+}
+
+/// E1 for several keys: an error in place of a panic, and nothing has happened.
+#[test]
+fn e1_a_batch_with_the_key_of_the_work_around_it_is_told() {
+    within_limit(|| {
+        let group: SyncGroup<u32, u32> = SyncGroup::new();
+        let value = group.do_call(&1, || {
+            for keys in [[1, 2], [2, 1]] {
+                let called = group.run_many(&keys, None, |_| unreachable!("nothing is loaded"));
+                assert_eq!(called, Err(CallError::Reentrant));
+                assert_eq!(group.in_flight(), 1, "the other key is free");
+            }
+            7
+        });
+        assert_eq!((value, group.in_flight()), (7, 0));
+    });
+}

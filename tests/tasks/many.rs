@@ -196,3 +196,22 @@ fn e5_ten_calls_within_calls_fit_a_small_stack() {
     });
     assert_eq!(nested.expect("a thread").join().expect("no panic"), 10);
 }
+
+/// E1 for several keys: an error in place of a panic.
+#[test]
+fn a_batch_with_the_key_of_the_work_around_it_is_told() {
+    let (group, asked) = (std::rc::Rc::new(Group::new()), RefCell::default());
+    let asked: &'static RefCell<Vec<Vec<u32>>> = Box::leak(Box::new(asked));
+    let inner = std::rc::Rc::clone(&group);
+    let mut task = Task::new(group.do_call_inline(&1, || async {
+        for keys in [[1, 2], [2, 1]] {
+            let called = inner.run_many(&keys, |keys| load(asked, Gate::default(), keys)).await;
+            assert_eq!(called, Err(oneflight::CallError::Reentrant));
+            assert_eq!(inner.in_flight(), 1, "the other key is free");
+        }
+        7
+    }));
+    assert_eq!(task.ready(), 7);
+    assert!(asked.borrow().is_empty());
+    assert_eq!(group.in_flight(), 0);
+}

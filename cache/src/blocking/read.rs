@@ -71,7 +71,13 @@ where
             return self.bypass(loader);
         }
         let now = self.inner.now();
-        let found = match block_on(self.inner.get::<Q>(key, now)) {
+        let store = &self.inner.store.0;
+        let found = if BlockingStore::<Q, V>::lease(store).is_none() {
+            BlockingStore::<Q, V>::get(store, key, now).map_err(|error| self.inner.refused(error))
+        } else {
+            block_on(self.inner.get::<Q>(key, now))
+        };
+        let found = match found {
             Ok(Some(entry)) if entry.is_calm(now) => return Ok(self.inner.fetched(entry, Source::Hit, now)),
             found => found.unwrap_or(None),
         };

@@ -35,14 +35,10 @@ impl<V, S> Inner<V, S> {
             self.loads.void(hash);
             forget();
         });
-        let written = self
-            .ask_with::<Q, _, _>(Patience::Always, || async {
-                match entry {
-                    Some(entry) => self.store.put(key, entry, self.now()).await,
-                    None => self.store.remove(key).await,
-                }
-            })
-            .await;
+        let written = match entry {
+            Some(entry) => self.ask_with::<Q, _, _>(Patience::Always, || self.store.put(key, entry, self.now())).await,
+            None => self.ask_with::<Q, _, _>(Patience::Always, || self.store.remove(key)).await,
+        };
         drop(ends);
         drop(writing);
         let displaced = written.map_err(|failure| Error::Store(failure.error))?;

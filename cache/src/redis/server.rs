@@ -138,6 +138,20 @@ impl<L: Link> Server<L> {
         self.known(replies.into_iter().next(), script, &script.keys(name), arguments).await
     }
 
+    /// By the script in full: for what is asked for rarely, so that the server hardly knows it, and should be done though no
+    /// answer comes any more.
+    pub(crate) async fn run_in_full(
+        &self,
+        script: &Script,
+        name: &mut Name,
+        when: When,
+        arguments: &[&[u8]],
+    ) -> Result<Value, Error> {
+        let commands = |pipeline: &mut Pipeline, name: &Name| script.in_full(pipeline, &script.keys(name), arguments);
+        let replies = self.send(std::slice::from_mut(name), when, commands).await?;
+        reply::good(replies.into_iter().next())
+    }
+
     /// The reply, or, if the server does not know the script yet, that to the script in full. Nothing was done then, so nothing
     /// is done twice.
     async fn known(

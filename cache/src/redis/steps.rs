@@ -141,7 +141,7 @@ impl<L: Link> Steps<L> {
         let token = reply::written(token);
         let hint = self.hint(b'r', name);
         let arguments = [&token, hint.channel(), hint.message()];
-        let released = reply::yes(&self.server.run(&script::RELEASE, name, When::Unknown, &arguments).await?)?;
+        let released = reply::yes(&self.server.run_in_full(&script::RELEASE, name, When::Unknown, &arguments).await?)?;
         if released {
             self.push(&hint).await;
         }

@@ -16,32 +16,41 @@ pub(crate) trait Way: Sync {
     fn serve() -> Server {
         Server::start()
     }
+    /// A case has done with it.
+    fn spare(server: Server) {
+        drop(server);
+    }
     fn connect(settings: Builder, url: &str) -> Self::Store;
     fn abandon(store: &Self::Store, token: Token);
 }
 
 /// A server of its own, and a store of its own for what tests do to that.
-pub(crate) struct OnRedis<W> {
-    server: Server,
+pub(crate) struct OnRedis<W: Way> {
+    /// There is one until this is dropped.
+    server: Option<Server>,
     hands: blocking::RedisStore,
     begun: Instant,
     way: PhantomData<W>,
 }
 
-/// Nobody but a store that clears sees that it has, unless it is told: nothing here depends on when somebody looks.
 fn settings() -> Builder {
     let limit = Duration::from_secs(30);
     blocking::RedisStore::builder()
         .prefix("conformance")
         .connect_timeout(limit)
         .response_timeout(limit)
+        // Nothing that one server does may depend on how often somebody looks whether all was cleared.
         .generation_life(HOUR)
 }
 
-impl<W> OnRedis<W> {
+impl<W: Way> OnRedis<W> {
+    fn server(&self) -> &Server {
+        self.server.as_ref().expect("it is not dropped yet")
+    }
+
     /// What the value (`v`), the lease (`l`) or the epoch (`g`) of the key is called, if it is there.
     fn name(&self, letter: char) -> Option<String> {
-        let mut names = self.server.keys();
+        let mut names = self.server().keys();
         names.retain(|name| name.ends_with(&format!(":{KEY}}}:{letter}")));
         assert!(names.len() < 2, "{names:?}");
         names.pop()
@@ -61,17 +70,26 @@ impl<W> OnRedis<W> {
     }
 }
 
+impl<W: Way> Drop for OnRedis<W> {
+    fn drop(&mut self) {
+        // One that a case has failed on may be in any state.
+        if let (Some(server), false) = (self.server.take(), std::thread::panicking()) {
+            W::spare(server);
+        }
+    }
+}
+
 impl<W: Way> Bench for OnRedis<W> {
     type Store = W::Store;
 
     fn new() -> Self {
         let server = W::serve();
         let hands = settings().connect_blocking(&server.url()).unwrap();
-        Self { server, hands, begun: Instant::now(), way: PhantomData }
+        Self { server: Some(server), hands, begun: Instant::now(), way: PhantomData }
     }
 
     fn store(&self) -> W::Store {
-        W::connect(settings(), &self.server.url())
+        W::connect(settings(), &self.server().url())
     }
 
     fn now(&self) -> Time {
@@ -84,31 +102,31 @@ impl<W: Way> Bench for OnRedis<W> {
     }
 
     fn flush(&self) {
-        self.server.flush_all();
+        self.server().flush_all();
     }
 
     fn lose_epoch(&self) {
         let name = self.name('g').expect("somebody may publish");
-        assert_eq!(self.server.cli(&["DEL", &name]), "1");
+        assert_eq!(self.server().cli(&["DEL", &name]), "1");
     }
 
     fn set_unreadable(&self) {
         let name = self.name_of_value();
-        assert_eq!(self.server.cli(&["SET", &name, "what nobody of ours has written"]), "OK");
+        assert_eq!(self.server().cli(&["SET", &name, "what nobody of ours has written"]), "OK");
     }
 
     fn set_foreign(&self) {
         let name = self.name_of_value();
-        self.server.cli(&["DEL", &name]);
-        self.server.cli(&["RPUSH", &name, "one", "two"]);
+        self.server().cli(&["DEL", &name]);
+        self.server().cli(&["RPUSH", &name, "one", "two"]);
     }
 
     fn is_foreign(&self) -> bool {
-        self.name('v').is_some_and(|name| self.server.cli(&["LRANGE", &name, "0", "-1"]) == "one\ntwo")
+        self.name('v').is_some_and(|name| self.server().cli(&["LRANGE", &name, "0", "-1"]) == "one\ntwo")
     }
 
     fn set_full(&self, is_full: bool) {
-        self.server.config_set("maxmemory", if is_full { "1" } else { "0" });
+        self.server().config_set("maxmemory", if is_full { "1" } else { "0" });
     }
 
     fn is_wrong_type(error: &Error) -> bool {
@@ -140,6 +158,8 @@ pub(crate) mod tasks {
     use crate::tasks::Tasks;
     use oneflight_cache::lease::Lease;
     use oneflight_cache::redis::RedisStore;
+    #[cfg(feature = "redis-cluster")]
+    use {super::Server, std::sync::Mutex};
 
     fn abandon(Tasks(store): &Tasks<RedisStore>, token: Token) {
         Lease::<str, Vec<u8>>::abandon(store, KEY, token);
@@ -190,22 +210,33 @@ pub(crate) mod tasks {
         }
     }
 
-    /// A cluster of one node.
+    /// A cluster of one node. As it takes two seconds until it is ready, a case leaves it to another.
     #[cfg(feature = "redis-cluster")]
     pub(crate) struct Cluster;
+
+    #[cfg(feature = "redis-cluster")]
+    static SPARE: Mutex<Vec<Server>> = Mutex::new(Vec::new());
 
     #[cfg(feature = "redis-cluster")]
     impl Way for Cluster {
         type Store = Tasks<RedisStore>;
 
-        fn serve() -> crate::redis_support::server::Server {
-            crate::redis_support::server::Server::cluster()
+        fn serve() -> Server {
+            let spare = SPARE.lock().unwrap().pop();
+            spare.unwrap_or_else(Server::cluster)
+        }
+
+        fn spare(server: Server) {
+            server.config_set("maxmemory", "0");
+            server.flush_all();
+            SPARE.lock().unwrap().push(server);
         }
 
         fn connect(settings: Builder, url: &str) -> Self::Store {
             #[cfg(feature = "redis-tokio")]
             let _inside = Tokio::runtime().enter();
-            Tasks(settings.connect_cluster([url]).unwrap())
+            // In a cluster a store that is flushed goes on with the old names until it looks again.
+            Tasks(settings.generation_life(std::time::Duration::ZERO).connect_cluster([url]).unwrap())
         }
 
         fn abandon(store: &Self::Store, token: Token) {

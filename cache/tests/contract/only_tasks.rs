@@ -197,6 +197,8 @@ fn a_loader_that_calls_the_cache_for_its_own_key_is_told(executor: Executor) {
         let inner = cache.clone();
         let loader = move || async move {
             assert!(matches!(inner.get_or_load("k", || ok(1)).await, Err(Error::Reentrant)));
+            let many = inner.get_or_load_many(["l", "k"], |_| async { unreachable!("nothing is loaded") }).await;
+            assert!(matches!(many, Err(Error::Reentrant)));
             let other = inner.get_or_load("other", || ok(2)).await;
             Ok(told(other).0)
         };

@@ -76,9 +76,23 @@ fn a_loader_that_calls_the_cache_for_its_own_key_is_told() {
         let inner = cache.clone();
         let loader = move || {
             assert!(matches!(inner.get_or_load("k", uncalled()), Err(Error::Reentrant)));
+            let many = inner.get_or_load_many(["l", "k"], |_| unreachable!("nothing is loaded"));
+            assert!(matches!(many, Err(Error::Reentrant)));
             Ok(told(inner.get_or_load("other", || Ok(2))).0)
         };
         assert_eq!(told(cache.get_or_load("k", loader)), (2, Source::Loaded));
+    });
+}
+
+/// As a single call does.
+#[test]
+fn a_batch_does_not_wait_for_a_load_that_is_stuck() {
+    within_limit(|| {
+        let (cache, _) = cache::<Threads, u32>(|builder| builder.load_timeout(Duration::from_millis(20)));
+        let stuck = loading(&cache, "a", || Ok(1));
+        let values = cache.get_or_load_many(["b", "a"], |keys| Ok(vec![2; keys.len()])).unwrap();
+        assert_eq!(values.iter().map(|it| it.value).collect::<Vec<_>>(), [2, 2]);
+        drop(stuck.end());
     });
 }
 

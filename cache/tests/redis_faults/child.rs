@@ -5,11 +5,11 @@
 //! | | `ready`, when there is a cache |
 //! | `read ID KEY CALLERS LOAD VALUE` | for each caller `got ID VALUE SOURCE` or `failed ID ERROR`; for each load `load KEY VALUE` when it begins, `loaded KEY VALUE` when it ends |
 //! | `open VALUE` | |
-//! | `get ID KEY` | `got ID VALUE SOURCE`, `nothing ID` or `failed ID ERROR` |
+//! | `get ID KEY` | `got ID VALUE SOURCE`, `nothing ID ` or `failed ID ERROR` |
 //! | `put ID KEY VALUE`, `invalidate ID KEY` | `done ID VALUE` or `failed ID ERROR` |
 //! | `waiters KEY COUNT` | `waiters KEY`, when so many wait |
 //!
-//! LOAD is how many milliseconds a load takes, or `gate`: it ends when `open` is commanded for its value. VALUE is a word, or
+//! LOAD is how many milliseconds a load takes, or `gate`: it ends when `open` is commanded for its value, or has been. VALUE is a word, or
 //! `version`: the next version number of the database, taken when the load or the put begins.
 
 use super::settings::Settings;
@@ -51,7 +51,7 @@ impl Child {
                 let id = id.to_owned();
                 let told = Box::new(move |result: Result<Option<_>, _>| match result.transpose() {
                     Some(result) => tell_fetched(&id, result),
-                    None => tell(&format!("nothing {id}")),
+                    None => tell(&format!("nothing {id} ")),
                 });
                 self.subject.get(key.to_owned(), told);
             }

@@ -20,7 +20,7 @@ pub(crate) fn k8_five_hundred_waiters_in_four_processes_are_one_waiter_a_process
     const CALLERS: usize = 500;
     /// Half of the longest sleep between two looks: sleeps are jittered down to that.
     const POLL: Duration = Duration::from_micros(12_500);
-    /// To begin with: the short sleeps, the renewals, subscribing.
+    /// To begin with: the short sleeps, subscribing.
     const CONSTANT: u64 = 30;
 
     let server = Server::start();
@@ -58,9 +58,7 @@ pub(crate) fn k8_five_hundred_waiters_in_four_processes_are_one_waiter_a_process
 
 pub(crate) fn k8_a_lost_push_costs_a_poll(kind: Kind) {
     let server = Server::start();
-    // Nobody is served because a lease has ended, or because it has waited for too long.
-    let settings = Settings { lease: Duration::from_secs(600), ..Settings::new(kind, server.url()) };
-    let peers: [_; 3] = peers(&server, &Settings { lease_wait: Duration::from_secs(600), ..settings });
+    let peers: [_; 3] = peers(&server, &Settings::new(kind, server.url()));
     for (_, proxy) in &peers {
         proxy.set(Mode::LosePushes);
     }
@@ -82,7 +80,7 @@ pub(crate) fn j2_eight_processes_refresh_once(kind: Kind) {
     let settings = Settings::new(kind, server.url());
     let settings =
         Settings { ttl: Duration::from_secs(1), stale_while_revalidate: Duration::from_secs(600), ..settings };
-    let peers: [_; 8] = Peer::several(&Settings { lease: Duration::from_secs(20), ..settings.clone() });
+    let peers: [_; 8] = Peer::several(&settings);
     peers[0].read("first", "k", 1, Load::Millis(0), "v1");
     peers[0].wait_for_answers("first", 1);
     // Its fresh time is the subject: after it each read wants a refresh.

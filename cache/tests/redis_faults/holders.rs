@@ -8,12 +8,14 @@ use crate::redis_support::signal::Signal;
 use crate::redis_support::until;
 use std::time::{Duration, Instant};
 
+/// Of those who wait for its end.
+const LEASE: Duration = Duration::from_secs(1);
 /// What a busy machine may add.
 const SLACK: Duration = Duration::from_secs(5);
 
 pub(crate) fn k4_a_killed_holder_is_succeeded_by_one_waiter(kind: Kind) {
     let server = Server::start();
-    let settings = Settings::new(kind, server.url());
+    let settings = Settings { lease: LEASE, ..Settings::new(kind, server.url()) };
     let holder = Peer::start(&settings);
     let waiters: [_; 5] = Peer::several(&settings);
     holder.read("held", "k", 1, Load::Gate, "never");
@@ -36,7 +38,7 @@ pub(crate) fn k4_a_killed_holder_is_succeeded_by_one_waiter(kind: Kind) {
 
 pub(crate) fn k2_a_holder_that_was_stopped_past_its_lease_does_not_overwrite_what_came_after(kind: Kind) {
     let server = Server::start();
-    let settings = Settings::new(kind, server.url());
+    let settings = Settings { lease: LEASE, ..Settings::new(kind, server.url()) };
     let [holder, other] = Peer::several(&settings);
     holder.read("old", "k", 3, Load::Gate, "v1");
     holder.wait_for_load("k");
@@ -53,12 +55,32 @@ pub(crate) fn k2_a_holder_that_was_stopped_past_its_lease_does_not_overwrite_wha
     }
 }
 
+pub(crate) fn k2_a_holder_that_comes_back_while_another_loads_is_late_and_the_other_stores_after_it(kind: Kind) {
+    let server = Server::start();
+    // Long enough for the other to renew it in time, whatever the machine does.
+    let settings = Settings { lease: Duration::from_secs(2), ..Settings::new(kind, server.url()) };
+    let [holder, other, third] = Peer::several(&settings);
+    holder.read("old", "k", 1, Load::Gate, "v1");
+    holder.wait_for_load("k");
+    holder.signal(Signal::Stop);
+    other.read("new", "k", 3, Load::Gate, "v2");
+    other.wait_for_load("k");
+    holder.open("v1");
+    holder.signal(Signal::Continue);
+    assert_eq!(holder.wait_for_answers("old", 1).1, ["v1"]);
+    assert_eq!(third.get("late", "k").as_deref(), Some("v1"), "there was no value, so this one is better than none");
+    other.open("v2");
+    assert_eq!(other.wait_for_answers("new", 3).1, ["v2"; 3]);
+    assert_eq!(third.get("after", "k").as_deref(), Some("v2"));
+}
+
 pub(crate) fn k3_a_load_of_three_leases_is_one_load(kind: Kind) {
     let server = Server::start();
-    let settings = Settings { lease: Duration::from_millis(600), ..Settings::new(kind, server.url()) };
+    // Long, as it is renewed in time only while the machine does not stand still.
+    let settings = Settings { lease: Duration::from_millis(1_500), ..Settings::new(kind, server.url()) };
     let peers: [_; 3] = Peer::several(&settings);
     for peer in &peers {
-        peer.read("wait", "k", 5, Load::Millis(1_800), "v");
+        peer.read("wait", "k", 5, Load::Millis(4_500), "v");
     }
     for peer in &peers {
         assert_eq!(peer.wait_for_answers("wait", 5).1, ["v"; 5]);
@@ -66,10 +88,24 @@ pub(crate) fn k3_a_load_of_three_leases_is_one_load(kind: Kind) {
     assert_eq!(loads(&peers, "k"), 1);
 }
 
+pub(crate) fn k3_who_has_waited_long_enough_loads(kind: Kind) {
+    let server = Server::start();
+    let settings = Settings { lease_wait: Duration::from_millis(200), ..Settings::new(kind, server.url()) };
+    let [holder, other] = Peer::several(&settings);
+    holder.read("first", "k", 1, Load::Gate, "v1");
+    holder.wait_for_load("k");
+    other.read("second", "k", 5, Load::Millis(0), "v2");
+    assert_eq!(other.wait_for_answers("second", 5).1, ["v2"; 5]);
+    assert_eq!(other.get("nothing", "k"), None, "the lease is still the first one's");
+    holder.open("v1");
+    assert_eq!(holder.wait_for_answers("first", 1).1, ["v1"]);
+    assert_eq!(other.get("after", "k").as_deref(), Some("v1"));
+}
+
 pub(crate) fn k3_a_holder_that_cannot_renew_fails_nobody(kind: Kind) {
     let server = Server::start();
     let proxy = server.proxy();
-    let settings = Settings::new(kind, server.url());
+    let settings = Settings { lease: LEASE, ..Settings::new(kind, server.url()) };
     let holder = Peer::start(&Settings { url: proxy.url(), ..settings.clone() });
     let others: [_; 2] = Peer::several(&settings);
     holder.read("old", "k", 5, Load::Gate, "v1");

@@ -18,7 +18,7 @@ use std::env;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const LEASE: Duration = Duration::from_millis(600);
+const LEASE: Duration = Duration::from_secs(1);
 const CALLERS: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

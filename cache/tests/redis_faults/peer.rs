@@ -50,16 +50,19 @@ impl Peer {
     }
 
     /// One caller reads `key`, without loading it. The value; `None` if there is none.
+    ///
+    /// # Panics
+    ///
+    /// If it fails.
     #[track_caller]
     pub(crate) fn get(&self, id: &str, key: &str) -> Option<String> {
         self.say(&format!("get {id} {key}"));
-        let nothing = format!("nothing {id}");
+        let [got, nothing, failed] = ["got", "nothing", "failed"].map(|what| format!("{what} {id} "));
         crate::redis_support::until("an answer", || {
-            if self.count(&nothing) > 0 {
-                return Some(None);
-            }
-            self.answers(id).pop().map(Some)
-        })
+            assert_eq!(self.count(&failed), 0, "{:#?}", self.events());
+            (self.count(&got) + self.count(&nothing) > 0).then_some(())
+        });
+        self.answers(id).pop()
     }
 
     /// The load of that value ends.

@@ -18,9 +18,9 @@ const FIRST: &str = "first";
 const OTHER: &str = "other";
 
 impl Held {
-    fn new(kind: Kind, lease: Duration) -> Self {
+    fn new(kind: Kind, set: impl FnOnce(Settings) -> Settings) -> Self {
         let server = Server::start();
-        let peers: [_; 3] = Peer::several(&Settings { lease, ..Settings::new(kind, server.url()) });
+        let peers: [_; 3] = Peer::several(&set(Settings::new(kind, server.url())));
         let held = Self { server, peers };
         held.hold("k");
         held
@@ -66,7 +66,7 @@ impl Held {
 }
 
 pub(crate) fn k5_a_server_that_is_gone_costs_a_load_a_process(kind: Kind) {
-    let mut held = Held::new(kind, Duration::from_secs(50));
+    let mut held = Held::new(kind, |settings| settings);
     held.server.kill();
     held.all_are_served("k");
     held.server.restart();
@@ -74,22 +74,34 @@ pub(crate) fn k5_a_server_that_is_gone_costs_a_load_a_process(kind: Kind) {
 }
 
 pub(crate) fn k5_a_server_that_hangs_costs_a_load_a_process(kind: Kind) {
-    let held = Held::new(kind, Duration::from_secs(50));
+    let held = Held::new(kind, |settings| Settings { response: Duration::from_millis(500), ..settings });
     held.server.stop();
     held.all_are_served("k");
     held.server.cont();
     held.they_share_again();
 }
 
+pub(crate) fn k5_who_asks_for_it_gets_an_error_when_the_server_is_gone(kind: Kind) {
+    let mut held = Held::new(kind, |settings| Settings { fails_closed: true, ..settings });
+    held.server.kill();
+    let [holder, waiters @ ..] = &held.peers;
+    for waiter in waiters {
+        waiter.wait_for(3, "failed k ");
+    }
+    holder.open(FIRST);
+    assert_eq!(holder.wait_for_answers("k", 3).1, [FIRST; 3], "who has a value keeps it");
+    assert_eq!(loads(&held.peers, "k"), 1);
+}
+
 pub(crate) fn k5_a_server_that_restarts_empty_costs_a_load_a_process(kind: Kind) {
-    let mut held = Held::new(kind, Duration::from_secs(50));
+    let mut held = Held::new(kind, |settings| settings);
     held.server.restart();
     held.all_are_served("k");
     held.they_share_again();
 }
 
 pub(crate) fn k5_a_server_that_forgets_all_keys_costs_one_load_more(kind: Kind) {
-    let held = Held::new(kind, Duration::from_secs(50));
+    let held = Held::new(kind, |settings| settings);
     held.server.flush_all();
     held.all_are_served("k");
     assert_eq!(loads(&held.peers, "k"), 2);
@@ -98,7 +110,7 @@ pub(crate) fn k5_a_server_that_forgets_all_keys_costs_one_load_more(kind: Kind) 
 }
 
 pub(crate) fn k5_a_server_that_forgets_all_scripts_costs_nothing(kind: Kind) {
-    let held = Held::new(kind, Duration::from_secs(50));
+    let held = Held::new(kind, |settings| settings);
     held.server.script_flush();
     held.peers[0].open(FIRST);
     for peer in &held.peers {
@@ -109,8 +121,7 @@ pub(crate) fn k5_a_server_that_forgets_all_scripts_costs_nothing(kind: Kind) {
 }
 
 pub(crate) fn i7_a_full_server_costs_a_load_a_process_and_holds_up_nobody(kind: Kind) {
-    // Nobody waits for the end of that lease within the test's time.
-    let held = Held::new(kind, Duration::from_secs(600));
+    let held = Held::new(kind, |settings| settings);
     held.server.config_set("maxmemory", "1");
     let [holder, waiters @ ..] = &held.peers;
     holder.open(FIRST);

@@ -33,21 +33,24 @@ pub(crate) struct Settings {
     pub(crate) stale_while_revalidate: Duration,
     /// How long the client waits for an answer.
     pub(crate) response: Duration,
+    /// Whether callers get an error when the server fails, or a wait for another process takes too long.
+    pub(crate) fails_closed: bool,
 }
 
 impl Settings {
-    /// Values that no test waits for, but the lease's: a second.
+    /// Nothing ends before a test does, the time for an answer neither.
     pub(crate) fn new(kind: Kind, url: String) -> Self {
         Self {
             kind,
             url,
             database: 0,
-            lease: Duration::from_secs(1),
+            lease: Duration::from_secs(600),
             max_hold: Duration::from_secs(600),
-            lease_wait: Duration::from_secs(50),
+            lease_wait: Duration::from_secs(600),
             ttl: Duration::from_secs(600),
             stale_while_revalidate: Duration::ZERO,
-            response: Duration::from_millis(500),
+            response: Duration::from_secs(600),
+            fails_closed: false,
         }
     }
 
@@ -71,24 +74,38 @@ impl Settings {
             ttl: millis(),
             stale_while_revalidate: millis(),
             response: millis(),
+            fails_closed: millis() > Duration::ZERO,
         }
     }
 }
 
 impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, url, database, lease, max_hold, lease_wait, ttl, stale_while_revalidate, response } = self;
+        let Self {
+            kind,
+            url,
+            database,
+            lease,
+            max_hold,
+            lease_wait,
+            ttl,
+            stale_while_revalidate,
+            response,
+            fails_closed,
+        } = self;
         write!(f, "{kind:?} {url} {database}")?;
         [lease, max_hold, lease_wait, ttl, stale_while_revalidate, response]
             .into_iter()
-            .try_for_each(|duration| write!(f, " {}", duration.as_millis()))
+            .try_for_each(|duration| write!(f, " {}", duration.as_millis()))?;
+        write!(f, " {}", u8::from(*fails_closed))
     }
 }
 
 #[test]
 fn settings_arrive_as_they_were() {
     for kind in Kind::ALL {
-        let settings = Settings { database: 7, ..Settings::new(kind, "redis://127.0.0.1:1".to_owned()) };
+        let settings =
+            Settings { database: 7, fails_closed: true, ..Settings::new(kind, "redis://127.0.0.1:1".to_owned()) };
         assert_eq!(Settings::parse(&settings.to_string()), settings);
     }
 }

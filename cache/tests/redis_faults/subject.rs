@@ -1,6 +1,7 @@
 //! The caches, as the tests use them: whatever is asked of one goes on beside whoever asks, and what came of it is told.
 
 use super::settings::{Kind, Settings};
+use oneflight_cache::fill::Fallback;
 use oneflight_cache::redis::RedisStore;
 use oneflight_cache::{BoxError, BoxFuture, Builder, Cache, Error, Fetched, Policy, blocking, redis};
 use std::future::Future;
@@ -51,7 +52,10 @@ type TasksCache = Cache<String, String, BoxError, RedisStore>;
 
 /// Nothing is refreshed before it is stale, and no life is shortened at random.
 fn builder(settings: &Settings) -> Builder<String, String> {
+    let fallback = if settings.fails_closed { Fallback::Fail } else { Fallback::LoadUncached };
     Cache::builder()
+        .on_store_error(fallback)
+        .on_wait_timeout(fallback)
         .ttl(settings.ttl)
         .ttl_jitter(0.0)
         .early_refresh(Policy::Never)

@@ -5,6 +5,8 @@ use oneflight_cache::lease::{Acquired, BlockingLease, Publication};
 use oneflight_cache::redis::blocking::RedisStore;
 use oneflight_cache::{BlockingStore, Entry};
 use redis::Commands;
+use std::sync::Barrier;
+use std::thread;
 use std::time::Duration;
 
 fn get(store: &RedisStore) -> Option<Entry<String>> {
@@ -94,6 +96,30 @@ fn values_of_a_generation_that_was_forgotten_do_not_come_back() {
     assert_eq!(get(&trusting), None);
     trusting.put(KEY, entry("newer", 10), now()).unwrap();
     assert_eq!(known(get(&doubting)), known(Some(entry("newer", 10))));
+}
+
+/// All of them find none, and make one at the same time.
+#[test]
+fn those_who_come_to_an_empty_server_together_are_in_one_generation() {
+    let bench = Bench::new();
+    let keys: Vec<String> = (0..8).map(|number| format!("k{number}")).collect();
+    for _ in 0..50 {
+        bench.server.flush_all();
+        let ready = Barrier::new(keys.len());
+        thread::scope(|scope| {
+            for key in &keys {
+                scope.spawn(|| {
+                    let store = bench.other();
+                    ready.wait();
+                    store.put(key, entry(key, 7), now()).unwrap();
+                });
+            }
+        });
+        let keys: Vec<&String> = keys.iter().collect();
+        let found: Vec<Option<Entry<String>>> = bench.other().get_many(&keys, now()).unwrap();
+        let found: Vec<String> = found.into_iter().flatten().map(|entry| entry.value().clone()).collect();
+        assert_eq!(found.iter().collect::<Vec<_>>(), keys);
+    }
 }
 
 #[test]

@@ -5,8 +5,9 @@ use crate::redis_support::server::Server;
 use crate::redis_support::until;
 use crate::servers::{RIGHTS, user};
 use oneflight_cache::lease::{Acquired, Lease, Publication, Push};
-use oneflight_cache::redis::RedisStore;
+use oneflight_cache::redis::{Builder, Bytes, Error, HeldLease, RedisLease, RedisStore, blocking};
 use oneflight_cache::{Entry, Store};
+use std::fmt::Debug;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -35,6 +36,19 @@ async fn every_step(store: &RedisStore, other: &RedisStore) {
     Store::<str, String>::clear(store).await.unwrap();
     assert_eq!(Store::<_, String>::get(store, "other", now()).await.unwrap(), None);
     assert_eq!(store.unreadable(), 0);
+}
+
+#[test]
+fn all_may_be_shared_between_threads() {
+    fn shared<T: Send + Sync + Unpin + Debug>() {}
+    fn sent<T: Send>(_: impl FnOnce(&'static RedisStore, &'static RedisLease) -> T) {}
+    shared::<(RedisStore, RedisLease, HeldLease)>();
+    shared::<(blocking::RedisStore, blocking::RedisLease, blocking::HeldLease)>();
+    shared::<(Builder, Bytes, Error)>();
+    sent(|store, _| Store::<str, String>::get(store, KEY, now()));
+    sent(|store, _| Store::<str, String>::put(store, KEY, entry("", 1), now()));
+    sent(|store, _| Lease::<str, String>::acquire(store, KEY, Bench::claim(1, None), now()));
+    sent(|_, leases| leases.acquire(KEY, LEASE));
 }
 
 #[test]
@@ -113,6 +127,11 @@ fn the_rights_in_the_docs_are_enough_for_a_cluster() {
 
 /// That the key is released is told to who watches it.
 fn pushed(store: &RedisStore, release: impl FnOnce()) {
+    told(store, Push::Released, release);
+}
+
+/// What is told to who watches the key.
+fn told(store: &RedisStore, push: Push, happens: impl FnOnce()) {
     let limit = Duration::from_secs(60);
     let (tell, told) = channel();
     let tell = move |push| {
@@ -120,8 +139,8 @@ fn pushed(store: &RedisStore, release: impl FnOnce()) {
     };
     let watch = Lease::<_, String>::watch(store, KEY, Box::new(tell)).expect("it pushes");
     assert_eq!(told.recv_timeout(limit), Ok(Push::Listening));
-    release();
-    assert_eq!(told.recv_timeout(limit), Ok(Push::Released));
+    happens();
+    assert_eq!(told.recv_timeout(limit), Ok(push));
     drop(watch);
 }
 
@@ -149,4 +168,8 @@ fn a_cluster_does_the_same() {
             Lease::<_, String>::release(&doubting, KEY, 1).await.unwrap();
         });
     });
+    told(&trusting, Push::Written, || {
+        smol::block_on(Store::<str, String>::clear(&doubting)).unwrap();
+    });
+    assert_eq!(server.calls("publish"), 0, "all of it is pushed over the sharded channels");
 }

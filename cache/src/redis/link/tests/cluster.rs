@@ -104,7 +104,7 @@ fn what_is_pushed_to_a_shard_arrives_from_each_server() {
             assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
             assert!(watching.is_listening());
             for (what, writer) in [('r', OWN), ('w', OWN), ('w', 2)] {
-                assert_eq!(server.ask::<u32>(&["SPUBLISH", channel, &message(what, writer, 7)]), 1);
+                server.ask::<u32>(&["SPUBLISH", channel, &message(what, writer, 7)]);
             }
             let pushes = [told.recv_timeout(LONG).unwrap(), told.recv_timeout(LONG).unwrap()];
             assert_eq!(pushes, [Push::Released, Push::Written]);
