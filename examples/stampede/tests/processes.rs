@@ -201,6 +201,21 @@ fn a_server_that_runs_is_left_as_it_was() {
 }
 
 #[test]
+fn a_promise_that_is_not_kept_is_exit_code_1() {
+    let (server, temporary) = (Server::start(), temporary());
+    // A user without scripts has no leases, so each process loads for itself.
+    server.ask(&["ACL", "SETUSER", "weak", "on", ">weak", "~*", "&*", "+@all", "-@scripting"]).expect("it answers");
+    let url = format!("redis://weak:weak@127.0.0.1:{}", server.port);
+    let arguments = [&["--redis-url", &url, "--scenario", "cold", "--way", "ours"], &SMALL as &[&str]].concat();
+    let output = output(stampede(&arguments, &temporary));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("a broken promise: cold, ours: 3 loads, not one"), "{message}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("the figures are printed nevertheless");
+    assert_eq!((number(&report["scenarios"][0], "loads"), number(&report["scenarios"][0], "lost")), (3.0, 0.0));
+}
+
+#[test]
 fn a_server_of_its_own_ends_with_a_program_that_is_killed() {
     let temporary = temporary();
     let arguments = [&["--redis", "--scenario", "killed", "--way", "naive"], &SMALL as &[&str]].concat();

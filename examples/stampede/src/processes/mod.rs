@@ -23,6 +23,10 @@
 //! | `cycles.rs`, `figures.rs` | from what happened to figures; says exactly what each figure means, and what ours promises |
 //! | `table.rs` | the figures as a table and as JSON |
 //!
+//! On a server that it did not start, the program writes nothing but keys whose names contain a random number of 128 bits, and
+//! removes them at the end, also after an error; not if it is killed or interrupted. A server that it has started ends with it
+//! in any case.
+//!
 //! The exit code is 1 if ours does not keep what it promises, and 2 if the options make no sense or there is no server
 //! program.
 

@@ -11,7 +11,8 @@ pub(crate) struct Shared {
     #[arg(long, conflicts_with_all = ["strategy", "api", "threads", "rate", "ttl", "seconds", "keys", "seed", "svg"])]
     pub(crate) redis: bool,
 
-    /// The same with a server that runs; nothing is written there but keys with a random prefix, which are removed
+    /// The same with a server that runs; nothing is written there but keys with a random prefix, which are
+    /// removed at the end
     #[arg(long, value_name = "URL", value_parser = url,
         conflicts_with_all = ["strategy", "api", "threads", "rate", "ttl", "seconds", "keys", "seed", "svg"])]
     pub(crate) redis_url: Option<String>,

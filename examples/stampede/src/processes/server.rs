@@ -116,7 +116,7 @@ impl Drop for Server {
         if self.own.is_none()
             && let Err(error) = self.clean()
         {
-            eprintln!("stampede: keys with {} in their names may be left, for a minute at most: {error}", self.mark);
+            eprintln!("stampede: keys with {} in their names may be left: {error}", self.mark);
         }
     }
 }
