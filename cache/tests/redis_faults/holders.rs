@@ -42,6 +42,7 @@ pub(crate) fn k2_a_holder_that_was_stopped_past_its_lease_does_not_overwrite_wha
     let [holder, other] = Peer::several(&settings);
     holder.read("old", "k", 3, Load::Gate, "v1");
     holder.wait_for_load("k");
+    holder.wait_for_waiters("k", 2);
     holder.signal(Signal::Stop);
     other.read("new", "k", 3, Load::Millis(1), "v2");
     assert_eq!(other.wait_for_answers("new", 3).1, ["v2"; 3]);
@@ -65,6 +66,7 @@ pub(crate) fn k2_a_holder_that_comes_back_while_another_loads_is_late_and_the_ot
     holder.signal(Signal::Stop);
     other.read("new", "k", 3, Load::Gate, "v2");
     other.wait_for_load("k");
+    other.wait_for_waiters("k", 2);
     holder.open("v1");
     holder.signal(Signal::Continue);
     assert_eq!(holder.wait_for_answers("old", 1).1, ["v1"]);
@@ -110,6 +112,7 @@ pub(crate) fn k3_a_holder_that_cannot_renew_fails_nobody(kind: Kind) {
     let others: [_; 2] = Peer::several(&settings);
     holder.read("old", "k", 5, Load::Gate, "v1");
     holder.wait_for_load("k");
+    holder.wait_for_waiters("k", 4);
     proxy.set(Mode::Refuse);
     for other in &others {
         other.read("new", "k", 5, Load::Millis(10), "v2");
