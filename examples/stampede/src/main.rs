@@ -15,6 +15,7 @@
 //! | `lives.rs` | which life of its page a product is in, so that queries can be counted by expiry |
 //! | `measure.rs` | from what happened to figures; says exactly what each figure means |
 //! | `report.rs`, `chart.rs`, `picture.rs` | the figures as a table, as a terminal chart, as an SVG picture |
+//! | `processes/` | with `--redis`: what becomes of processes that share a server, instead of all that |
 
 extern crate alloc;
 
@@ -26,6 +27,7 @@ mod measure;
 mod options;
 mod page_cache;
 mod picture;
+mod processes;
 mod report;
 mod schedule;
 mod shop;
@@ -56,7 +58,13 @@ const CACHED_AT_START: usize = 100;
 const GOLDEN_RATIO: f64 = 1.618_033_988_749_895;
 
 fn main() -> ExitCode {
+    if let Some(code) = processes::as_worker() {
+        return code;
+    }
     let options = Options::from_command_line();
+    if options.shared.is_wanted() {
+        return processes::run(&options.shared, options.json);
+    }
     match stampede(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

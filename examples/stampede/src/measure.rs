@@ -147,7 +147,7 @@ fn most_at_once(queries: &[Query]) -> usize {
 }
 
 /// The smallest latency that at least `percent` of the requests do not exceed, in milliseconds to the microsecond.
-fn percentile_ms(sorted: &[Duration], percent: usize) -> f64 {
+pub(crate) fn percentile_ms(sorted: &[Duration], percent: usize) -> f64 {
     let rank = (sorted.len() * percent).div_ceil(100);
     let latency = rank.checked_sub(1).map_or(Duration::ZERO, |index| sorted[index]);
     latency.as_micros() as f64 / 1000.0

@@ -5,9 +5,11 @@ use std::fs::OpenOptions;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, Parser, ValueEnum, value_parser};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum, value_parser};
 
 use crate::catalogue::PRODUCTS;
+use crate::processes::{ONLY_WITH_REDIS, Shared};
 
 /// More than this would only measure how much memory the machine has: each request is kept until the end.
 const MOST_REQUESTS: f64 = 5_000_000.0;
@@ -58,6 +60,9 @@ pub(crate) struct Options {
     /// Also write the result as a picture
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) shared: Shared,
 }
 
 /// What can be done about pages that expire.
@@ -111,15 +116,26 @@ pub(crate) enum Api {
 impl Options {
     /// Reads the command line; what makes no sense ends the program here with a message and exit code 2.
     pub(crate) fn from_command_line() -> Self {
-        let options = Self::parse();
-        if let Err(message) = options.check() {
-            Self::command().error(ErrorKind::ValueValidation, message).exit();
-        }
-        options
+        let matches = Self::command().get_matches();
+        let checked =
+            Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::command())).and_then(|options| {
+                match options.check(&matches) {
+                    Ok(()) => Ok(options),
+                    Err(message) => Err(Self::command().error(ErrorKind::ValueValidation, message)),
+                }
+            });
+        checked.unwrap_or_else(|error| error.exit())
     }
 
     /// What no single option can tell.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, matches: &ArgMatches) -> Result<(), String> {
+        if self.shared.is_wanted() {
+            return self.shared.check();
+        }
+        let is_given = |option: &&str| matches.value_source(option) == Some(ValueSource::CommandLine);
+        if let Some(option) = ONLY_WITH_REDIS.into_iter().find(is_given) {
+            return Err(format!("--{option} is for processes that share a server: add --redis"));
+        }
         if f64::from(self.rate) * self.seconds.as_secs_f64() > MOST_REQUESTS {
             return Err(format!("--rate times --seconds is more than {MOST_REQUESTS} requests: lower one of them"));
         }
@@ -151,10 +167,15 @@ mod tests {
         Options::try_parse_from(core::iter::once(&"stampede").chain(arguments))
     }
 
+    fn check(arguments: &[&str]) -> Result<(), String> {
+        let matches = Options::command().get_matches_from(core::iter::once(&"stampede").chain(arguments));
+        Options::from_arg_matches(&matches).expect("each alone is fine").check(&matches)
+    }
+
     #[test]
     fn the_defaults_are_valid_and_expire_several_times() {
         let options = parse(&[]).expect("defaults parse");
-        options.check().expect("defaults are valid");
+        check(&[]).expect("defaults are valid");
         assert!(options.seconds >= 2 * options.ttl);
     }
 
@@ -183,13 +204,33 @@ mod tests {
 
     #[test]
     fn a_run_that_would_not_fit_in_memory_is_refused() {
-        let options = parse(&["--rate", "100000", "--seconds", "600"]).expect("each alone is fine");
-        assert!(options.check().is_err());
+        assert!(check(&["--rate", "100000", "--seconds", "600"]).is_err());
     }
 
     #[test]
     fn a_picture_that_cannot_be_written_is_refused_before_the_run() {
-        let options = parse(&["--svg", "no/such/directory/picture.svg"]).expect("parses");
-        assert!(options.check().is_err());
+        assert!(check(&["--svg", "no/such/directory/picture.svg"]).is_err());
+    }
+
+    #[test]
+    fn options_of_one_mode_are_refused_in_the_other() {
+        assert_eq!(check(&["--redis"]), Ok(()));
+        assert_eq!(
+            check(&["--redis-url", "redis://localhost:1", "--processes", "3", "--callers", "3", "--json"]),
+            Ok(())
+        );
+        assert!(check(&["--redis", "--processes", "8", "--callers", "7"]).is_err());
+        for arguments in
+            [["--processes", "8"], ["--callers", "128"], ["--scenario", "all"], ["--way", "all"], ["--cycles", "40"]]
+        {
+            let message = check(&arguments).expect_err(arguments[0]);
+            assert!(message.contains(arguments[0]) && message.contains("--redis"), "{message}");
+        }
+        for arguments in [["--strategy", "all"], ["--rate", "12000"], ["--seed", "1"], ["--svg", "picture.svg"]] {
+            for mode in [["--redis"].as_slice(), &["--redis-url", "redis://localhost"]] {
+                let error = parse(&[mode, &arguments].concat()).expect_err(arguments[0]);
+                assert_eq!(error.exit_code(), 2, "{arguments:?}");
+            }
+        }
     }
 }
