@@ -90,7 +90,11 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
         V: Clone,
     {
-        self.do_call_until(key, Deadline::Never, work).unwrap_or_else(|error| error.refuse())
+        // Not in a closure: the panic says where the caller is.
+        match self.do_call_until(key, Deadline::Never, work) {
+            Ok(value) => value,
+            Err(error) => error.refuse(),
+        }
     }
 
     /// Never fails with [`CallError::Abandoned`]: it goes on in a fresh flight.

@@ -229,7 +229,10 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
         V: Clone,
     {
-        self.run_many(keys, None, work).unwrap_or_else(|error| error.refuse())
+        match self.run_many(keys, None, work) {
+            Ok(values) => values,
+            Err(error) => error.refuse(),
+        }
     }
 
     /// [`do_many`](Self::do_many) with a time limit for waiting, never for its own work, and errors in place of panics.
