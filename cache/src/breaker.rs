@@ -40,8 +40,8 @@ impl Breaker {
     }
 
     pub(crate) fn answered(&self) {
-        // Most of the time there is nothing to be written.
-        if self.in_a_row.load(Ordering::Relaxed) > 0 {
+        // Most of the time there is nothing to be written. Both are looked at: it may open while this clears the one.
+        if self.in_a_row.load(Ordering::Relaxed) > 0 || self.until.load(Ordering::Relaxed) > 0 {
             self.in_a_row.store(0, Ordering::Relaxed);
             self.until.store(0, Ordering::Relaxed);
         }
@@ -58,7 +58,8 @@ impl Breaker {
 
     /// Up to a quarter sooner or later: processes that were cut off together do not come back together.
     fn again_at(&self, now: Time, random: f64) -> u64 {
-        let again = now.after(self.open.mul_f64(0.75 + random.clamp(0.0, 1.0) / 2.0));
+        let open = self.open.as_secs_f64() * (0.75 + random.clamp(0.0, 1.0) / 2.0);
+        let again = now.after(Duration::try_from_secs_f64(open).unwrap_or(Duration::MAX));
         u64::try_from(again.since(Time::START).as_nanos()).unwrap_or(u64::MAX).max(1)
     }
 
@@ -99,6 +100,25 @@ mod tests {
             let breaker = Breaker::new(1, SECOND);
             assert!(breaker.unanswered(at(0), || random));
             assert!(!breaker.allows(at(again - 1), || random) && breaker.allows(at(again), || random));
+        }
+    }
+
+    #[test]
+    fn it_closes_though_it_opened_while_it_was_being_closed() {
+        let breaker = Breaker::new(1, SECOND);
+        assert!(breaker.unanswered(at(0), || 0.5));
+        // What another thread leaves that was between its two steps.
+        breaker.in_a_row.store(0, Ordering::Relaxed);
+        assert!(!breaker.allows(at(0), || 0.5));
+        breaker.answered();
+        assert!(breaker.allows(at(0), || 0.5));
+    }
+
+    #[test]
+    fn it_may_stay_open_for_ever() {
+        for open in [Duration::MAX, Duration::from_secs(u64::MAX / 2)] {
+            let breaker = Breaker::new(1, open);
+            assert!(breaker.unanswered(at(0), || 1.0) && !breaker.allows(at(1_000_000_000), || 1.0));
         }
     }
 

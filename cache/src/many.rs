@@ -410,7 +410,7 @@ where
             let mut work = |missing: Vec<&'q Q>| {
                 led.extend(missing.iter().copied());
                 let load = |indices: Vec<usize>| ready(loader(indices.iter().map(|&index| missing[index]).collect()));
-                let side = |key| Box::new(ThreadSide { shared: &self.shared, key }) as Box<dyn Side + '_>;
+                let side = |key| Box::new(ThreadSide { shared: &self.shared, key, until: None }) as Box<dyn Side + '_>;
                 block_on(inner.fly_many(&owned(&missing, &why), None, load, side))
             };
             let keys = batch.wanted.iter().map(|wanted| wanted.key);

@@ -91,10 +91,8 @@ impl<V, S> Inner<V, S> {
             }
             Err(error) => {
                 let is_ambiguous = lease.is_ambiguous(&error);
-                // What the server refuses it has answered.
-                if !is_ambiguous {
-                    sharing.breaker.answered();
-                } else if sharing.breaker.unanswered(self.now(), || self.config.random()) {
+                // What is refused was answered, or never sent: it says nothing about whether the server is there.
+                if is_ambiguous && sharing.breaker.unanswered(self.now(), || self.config.random()) {
                     self.counters.add(Count::BreakerOpened);
                 }
                 let error = self.store_failed(error);

@@ -9,6 +9,7 @@ use crate::time::Time;
 use crossbeam_utils::CachePadded;
 use hashbrown::Equivalent;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -119,12 +120,15 @@ where
         let told: ToldWritten = {
             let near = Arc::downgrade(&near);
             Box::new(move |written| {
-                if let Some(near) = near.upgrade() {
-                    match written {
-                        Written::Key(number) => near.written(number),
-                        Written::Any => near.all_written(),
+                // It may drop values, which are the user's. That does not harm who tells.
+                let _ = catch_unwind(AssertUnwindSafe(|| {
+                    if let Some(near) = near.upgrade() {
+                        match written {
+                            Written::Key(number) => near.written(number),
+                            Written::Any => near.all_written(),
+                        }
                     }
-                }
+                }));
             })
         };
         let watch = store.watch_writes(told);

@@ -169,6 +169,8 @@ cases! {
     leases::i2_a_put_in_another_process_wins_over_a_load;
     leases::an_invalidation_of_all_keys_in_another_process_wins_over_a_load;
     leases::i1_after_an_invalidation_in_another_process_no_call_joins_the_load;
+    leases::i1_when_a_process_listens_again_no_call_joins_a_load_that_began_before;
+    leases::without_pushes_those_who_wait_look_for_themselves;
     leases::j2_of_the_refreshes_of_two_processes_one_loads_and_the_other_ducks;
     leases::a_stale_value_is_refreshed_by_one_process;
     leases::a_failed_load_gives_the_lease_up_at_once;
@@ -193,6 +195,8 @@ cases! {
     lease_failures::no_more_loads_past_the_store_at_once_than_allowed;
     lease_failures::a_refresh_without_a_server_leaves_the_old_value_and_backs_off;
     lease_failures::a_refresh_whose_value_is_refused_backs_off;
+    lease_failures::i7_what_the_server_refuses_leaves_nothing_older;
+    lease_failures::nested_loads_past_the_store_do_not_wait_for_each_other_for_ever;
     lease_failures::what_is_no_value_is_left_alone;
 
     tiers::what_was_read_is_read_near_for_a_short_life;

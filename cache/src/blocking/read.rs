@@ -133,7 +133,7 @@ where
             }
             let mut work = || {
                 let loader = loader.take().expect("a call loads once at most");
-                self.fly(&key.to_owned(), why, inner.begin(key), async move { Some(loader()) })
+                self.fly(&key.to_owned(), why, until, inner.begin(key), async move { Some(loader()) })
             };
             let (flown, role) = if inner.coalescing.load(Ordering::Relaxed) {
                 let mut call = self.group.call(key);
@@ -154,7 +154,9 @@ where
                 (work(), Role::Led)
             };
             match flown {
-                // It joined a refresh that came to nothing.
+                // It gave up waiting for another process; others of this one may go on.
+                None if until.is_some_and(|until| Instant::now() >= until) => return Err(Error::Deadline),
+                // It joined a refresh that came to nothing, or somebody who gave up.
                 None => continue,
                 Some(Err(error)) => return Err(error),
                 Some(Ok(landed)) => {
@@ -170,13 +172,14 @@ where
         self: &Arc<Self>,
         key: &K,
         why: Why,
+        until: Option<Instant>,
         begun: Begun,
         loader: impl Future<Output = Option<Result<V, E>>>,
     ) -> Flown<V, E> {
         if self.inner.store.0.lease().is_none() {
             return block_on(self.inner.fly(key, why, None, begun, loader));
         }
-        let side = Box::new(ThreadSide { shared: self, key });
+        let side = Box::new(ThreadSide { shared: self, key, until });
         block_on(self.inner.fly_leased(key, why, None, begun, loader, side))
     }
 
@@ -190,7 +193,7 @@ where
         let inner = &self.inner;
         let work = || {
             let loader = async move { catch_unwind(AssertUnwindSafe(loader)).ok() };
-            self.fly(key, why, inner.begin(key), loader)
+            self.fly(key, why, None, inner.begin(key), loader)
         };
         // If somebody is at it already, there is nothing to wait for: this caller has a value.
         let call = self.group.call(key).wait_timeout(Duration::ZERO);

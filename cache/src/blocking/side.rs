@@ -3,19 +3,20 @@
 use super::Shared;
 use crate::fill::{Fill, Token};
 use crate::inner::{Renewals, Side};
-use crate::lease::{BlockingLease, Push, Told};
+use crate::lease::BlockingLease;
 use crate::store::BlockingStore;
 use crate::time::block_on;
-use event_listener::Event;
 use std::future::pending;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(crate) struct ThreadSide<'f, K, V, E, S> {
     pub(crate) shared: &'f Arc<Shared<K, V, E, S>>,
     pub(crate) key: &'f K,
+    /// Until when the caller waits for others.
+    pub(crate) until: Option<Instant>,
 }
 
 impl<K, V, E, S> Side for ThreadSide<'_, K, V, E, S>
@@ -47,15 +48,16 @@ where
         });
     }
 
-    fn told(&self, waker: Arc<Event>) -> Told {
+    fn forgets(&self) -> Box<dyn Fn() + Send + Sync> {
         let (shared, key) = (Arc::downgrade(self.shared), self.key.clone());
-        Box::new(move |push| {
-            if push == Push::Written
-                && let Some(shared) = shared.upgrade()
-            {
+        Box::new(move || {
+            if let Some(shared) = shared.upgrade() {
                 shared.group.forget(&key);
             }
-            waker.notify(usize::MAX);
         })
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.until
     }
 }

@@ -1,7 +1,7 @@
 //! The settings that matter for a store that several processes share.
 
 use super::Builder;
-use crate::fill::Fallback;
+use crate::fill::{self, Fallback};
 use std::time::Duration;
 
 /// These are for a store with [leases](crate::lease), such as Redis. Without one they do nothing.
@@ -19,11 +19,21 @@ impl<K, V, E, S> Builder<K, V, E, S> {
     /// ```
     pub fn lease(mut self, lease: Duration) -> Self {
         self.config.sharing.fill.lease = lease.max(Duration::from_millis(1));
+        self.remember_long_enough()
+    }
+
+    fn remember_long_enough(mut self) -> Self {
+        let fill = &mut self.config.sharing.fill;
+        let longest = fill.max_hold.saturating_add(fill.lease);
+        fill.epoch_life = longest.saturating_mul(4).max(fill::Config::default().epoch_life);
         self
     }
 
     /// For how long a lease is renewed, counted from when it was acquired. A load that takes longer than that and a lease may be
     /// done by others too; whichever ends first is stored. Zero: leases are not renewed.
+    ///
+    /// What was loaded for more than twice as long as both together, but at least five minutes, is not stored: the store
+    /// remembers for twice that time that somebody loads, so as to know whether the key was written meanwhile.
     ///
     /// # Examples
     ///
@@ -35,7 +45,7 @@ impl<K, V, E, S> Builder<K, V, E, S> {
     /// ```
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.config.sharing.fill.max_hold = max_hold;
-        self
+        self.remember_long_enough()
     }
 
     /// How long a call that loads waits for another process that is at it.

@@ -3,9 +3,8 @@
 use super::Shared;
 use crate::fill::{Fill, Token};
 use crate::inner::{Renewals, Side};
-use crate::lease::{Lease, Push, Told};
+use crate::lease::Lease;
 use crate::store::Store;
-use event_listener::Event;
 use std::future::pending;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -41,15 +40,12 @@ where
         }
     }
 
-    fn told(&self, waker: Arc<Event>) -> Told {
+    fn forgets(&self) -> Box<dyn Fn() + Send + Sync> {
         let (shared, key) = (Arc::downgrade(self.shared), self.key.clone());
-        Box::new(move |push| {
-            if push == Push::Written
-                && let Some(shared) = shared.upgrade()
-            {
+        Box::new(move || {
+            if let Some(shared) = shared.upgrade() {
                 shared.group.forget(&key);
             }
-            waker.notify(usize::MAX);
         })
     }
 }

@@ -5,7 +5,7 @@ use super::{Begun, Flown, Inner, Landed, Renewals, Side, Why};
 use crate::entry::{Entry, Source};
 use crate::error::Error;
 use crate::fill::{self, Action, Event, Fallback, Fill, OnStale, Outcome, Version};
-use crate::lease::{Acquired, Claim, Lease, Publication, Watch};
+use crate::lease::{Acquired, Claim, Lease, Publication, Push, Told, Watch};
 use crate::loads::Load;
 use crate::nonce::nonce;
 use crate::sharing::{Failure, Patience};
@@ -16,7 +16,10 @@ use event_listener::EventListener;
 use futures_lite::future::or;
 use std::future::Future;
 use std::hash::Hash;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// A flight with a lease, or on the way to one. If it is dropped, it gives the lease up.
 pub(crate) struct Flight<'f, K, V, E, S> {
@@ -71,7 +74,10 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             Why::Refresh { seen, .. } => Fill::refresh(config, nonce(), seen, clock(now)),
         };
         let waker = Arc::new(event_listener::Event::new());
-        let watch = inner.store.lease().and_then(|lease| lease.watch(key, side.told(Arc::clone(&waker))));
+        let has_begun = Arc::new(AtomicBool::new(false));
+        let told = told(Arc::clone(&waker), Arc::clone(&has_begun), side.forgets());
+        let watch = inner.store.lease().and_then(|lease| lease.watch(key, told));
+        has_begun.store(true, Ordering::SeqCst);
         Self {
             inner,
             key,
@@ -118,6 +124,14 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         if let Err(refused) = self.fill.step(event, clock(self.now)) {
             panic!("{refused}");
         }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.side.deadline()
+    }
+
+    pub(crate) fn is_too_late(&self) -> bool {
+        self.deadline().is_some_and(|deadline| deadline <= Instant::now())
     }
 
     fn lease(&self) -> &'f S::Lease
@@ -184,7 +198,9 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
 
     /// Sleeps until something is pushed, or until then. Nothing is lost if it is dropped.
     pub(crate) async fn wait(&mut self, until: fill::Time) -> Event {
-        let sleep = self.inner.config.timer.sleep(until.saturating_sub(clock(self.now)));
+        let left = self.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let sleep = left.into_iter().chain([until.saturating_sub(clock(self.now))]).min().unwrap_or_default();
+        let sleep = self.inner.config.timer.sleep(sleep);
         let ticks = async {
             sleep.await;
             Event::Tick
@@ -279,7 +295,13 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             Ok(Publication::Late) => Event::Late,
             Ok(Publication::Superseded) => Event::Superseded,
             Ok(Publication::Invalidated) => Event::Invalidated,
-            Err(failure) => self.failed(failure),
+            Err(failure) => {
+                if self.why == Why::Asked && !failure.is_ambiguous {
+                    // The new value was refused, so the old one is not to be served as if it were still right.
+                    let _ = self.inner.ask::<K, _, _>(|| self.inner.store.remove(self.key)).await;
+                }
+                self.failed(failure)
+            }
         };
         match event {
             Event::Late => self.inner.counters.add(Count::Late),
@@ -349,6 +371,18 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         let source = if self.has_waited { Source::Joined } else { Source::Hit };
         self.found.take().map(|entry| Ok(Landed { source, ..Landed::found(entry, self.now) }))
     }
+}
+
+/// Who is told what is pushed about the key of a flight: wakes it, and lets nobody join it any more if the key was written, or
+/// if it has not been listened to since the flight has begun, as then it may have been.
+fn told(waker: Arc<event_listener::Event>, has_begun: Arc<AtomicBool>, forget: Box<dyn Fn() + Send + Sync>) -> Told {
+    Box::new(move |push| {
+        if push == Push::Written || push == Push::Listening && has_begun.load(Ordering::SeqCst) {
+            // It may drop what is the user's. That does not harm who tells.
+            let _ = catch_unwind(AssertUnwindSafe(&forget));
+        }
+        waker.notify(usize::MAX);
+    })
 }
 
 impl<K, V, E, S> Drop for Flight<'_, K, V, E, S> {

@@ -1,18 +1,18 @@
 //! Flights of keys in a store that several processes share, and what they have at hand.
 
 use super::{Begun, Flight, Flown, Inner, Next, Why};
-use crate::fill::{self, Fill, Renewal, Token};
-use crate::lease::{Lease, Told};
+use crate::error::Error;
+use crate::fill::{self, Event, Fill, Renewal, Token};
+use crate::lease::Lease;
 use crate::sharing::Patience;
 use crate::stats::Count;
 use crate::store::Store;
-use crate::time::Time;
+use crate::time::{Time, within};
 use std::convert::Infallible;
 use std::future::Future;
 use std::hash::Hash;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What is different for threads and tasks about a flight with a lease.
 pub(crate) trait Side: Send + Sync {
@@ -22,8 +22,13 @@ pub(crate) trait Side: Send + Sync {
     /// Gives the lease up, and waits for nothing.
     fn abandon(&self, token: Token);
 
-    /// Who is told what is pushed about the key: wakes the flight, and lets nobody join it any more if the key was written.
-    fn told(&self, waker: Arc<event_listener::Event>) -> Told;
+    /// Lets nobody join the flight any more, whenever it is called.
+    fn forgets(&self) -> Box<dyn Fn() + Send + Sync>;
+
+    /// Until when the caller waits, if it cannot simply be dropped.
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
 }
 
 /// Goes on until it is dropped.
@@ -34,7 +39,7 @@ pub(super) fn clock(time: Time) -> fill::Time {
 }
 
 impl<V, S> Inner<V, S> {
-    /// As [`fly`](Self::fly), for a store that has leases.
+    /// As [`fly`](Self::fly), for a store that has leases. `None` also if the caller's time is up.
     pub(crate) async fn fly_leased<K, E, F>(
         &self,
         key: &K,
@@ -55,13 +60,24 @@ impl<V, S> Inner<V, S> {
         loop {
             match flight.go_on().await {
                 Next::Load { uncached } => {
-                    let _permit = if uncached { Some(self.load_uncached().await) } else { None };
+                    let _permit = if uncached {
+                        match self.permit(flight.deadline()).await {
+                            Ok(permit) => Some(permit),
+                            Err(_) if flight.is_too_late() => return None,
+                            Err(error) => return Some(Err(error)),
+                        }
+                    } else {
+                        None
+                    };
                     let run = self.run(limit, flight.now_loading(), loader.take());
                     let (result, ended) = flight.renewing(run).await;
                     flight.loaded(result, ended).await;
                 }
                 Next::Wait { until } => {
                     let event = flight.wait(until).await;
+                    if event == Event::Tick && flight.is_too_late() {
+                        return None;
+                    }
                     flight.step(event);
                 }
                 Next::Done(outcome) => return flight.landed(outcome),
@@ -69,10 +85,21 @@ impl<V, S> Inner<V, S> {
         }
     }
 
-    /// Waits until it may load past the store.
-    pub(crate) async fn load_uncached(&self) -> async_lock::SemaphoreGuard<'_> {
+    /// Waits until it may load past the store, but no longer than for another process: a loader that loads another key may
+    /// wait for its own turn to end.
+    pub(crate) async fn permit<E>(
+        &self,
+        deadline: Option<Instant>,
+    ) -> Result<async_lock::SemaphoreGuard<'_>, Error<E>> {
         self.counters.add(Count::Fallbacks);
-        self.sharing.as_ref().expect("there are leases").uncached.acquire().await
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let limit = left.into_iter().chain([self.config.sharing.fill.wait]).min();
+        let turn = self.sharing.as_ref().expect("there are leases").uncached.acquire();
+        let permit = within(limit, &self.config.timer, turn).await;
+        permit.ok_or_else(|| {
+            self.counters.add(Count::Overloaded);
+            Error::Overloaded
+        })
     }
 
     /// Renews a lease once. How long it is until the next time, if there is one.

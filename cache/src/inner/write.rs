@@ -39,6 +39,10 @@ impl<V, S> Inner<V, S> {
             Some(entry) => self.ask_with::<Q, _, _>(Patience::Always, || self.store.put(key, entry, self.now())).await,
             None => self.ask_with::<Q, _, _>(Patience::Always, || self.store.remove(key)).await,
         };
+        if is_shared && is_put && written.as_ref().is_err_and(|failure| !failure.is_ambiguous) {
+            // The new value was refused, so the old one is not to be served as if it were still right.
+            let _ = self.ask_with::<Q, _, _>(Patience::Always, || self.store.remove(key)).await;
+        }
         drop(ends);
         drop(writing);
         let displaced = written.map_err(|failure| Error::Store(failure.error))?;

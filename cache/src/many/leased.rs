@@ -63,10 +63,18 @@ impl<V, S> Inner<V, S> {
         S: Store<K, V>,
         F: Future<Output = Result<Vec<V>, E>>,
     {
-        let _permit = if uncached { Some(self.load_uncached().await) } else { None };
         let begun = flights.iter_mut().map(|(_, flight)| flight.now_loading()).last().expect("there are some");
         let loading = async { Some(loader(flights.iter().map(|(index, _)| *index).collect()).await) };
-        let run = self.run(limit, begun, Some(loading));
+        let run = async {
+            let _permit = match uncached {
+                false => None,
+                true => match self.permit(None).await {
+                    Ok(permit) => Some(permit),
+                    Err(error) => return (Some(Err(error)), self.now()),
+                },
+            };
+            self.run(limit, begun, Some(loading)).await
+        };
         let renewals = all(flights.iter().filter_map(|(_, flight)| flight.renewals()));
         let (result, ended) = futures_lite::future::or(run, async {
             renewals.await;

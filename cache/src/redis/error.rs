@@ -21,6 +21,9 @@ pub enum Error {
     Away(Arc<dyn std::error::Error + Send + Sync>),
     /// The server refused the request, and did nothing: it is out of memory, read-only, loading, or does not permit it.
     Refused(Arc<dyn std::error::Error + Send + Sync>),
+    /// All connections of this process were in use for too long: nothing was sent. See
+    /// [`max_connections`](super::Builder::max_connections).
+    Busy,
     /// There is something under the key's name that is not a string, so nobody of ours has put it there. It is left alone.
     WrongType,
     /// The value could not be made into bytes.
@@ -31,11 +34,6 @@ impl Error {
     /// Whether the server may have done what it was asked to do all the same.
     pub(crate) fn is_ambiguous(&self) -> bool {
         matches!(self, Self::Away(_))
-    }
-
-    /// All connections are in use, and none was free in time.
-    pub(crate) fn no_connection_free() -> Self {
-        Self::odd("no connection was free in time")
     }
 
     /// Something that is not as the protocol has it: it may have been carried out.
@@ -87,6 +85,7 @@ impl fmt::Display for Error {
         match self {
             Self::Away(error) => write!(f, "the server cannot be reached: {error}"),
             Self::Refused(error) => write!(f, "the server refused: {error}"),
+            Self::Busy => f.write_str("all connections are in use"),
             Self::WrongType => f.write_str("there is something else than a string under the key's name"),
             Self::Encode(error) => write!(f, "the value cannot be encoded: {error}"),
         }
@@ -97,7 +96,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Away(error) | Self::Refused(error) | Self::Encode(error) => Some(&**error),
-            Self::WrongType => None,
+            Self::Busy | Self::WrongType => None,
         }
     }
 }

@@ -151,9 +151,11 @@ push(ARGV[1], ARGV[2])
 return 1
 ";
 
-    /// What the generation is called; the new one.
+    /// What the generation is called; the new one. If there is no room for it, there is none, which is as good: the next one that
+    /// is made has never been either.
     CLEAR(None) = r"
-redis.call('SET', KEYS[1], ARGV[1])
+local done = redis.pcall('SET', KEYS[1], ARGV[1])
+if done['err'] then redis.call('DEL', KEYS[1]) end
 return 1
 ";
 }

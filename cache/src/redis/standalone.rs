@@ -113,8 +113,11 @@ impl<L: Link> Held<L> {
             bytes.extend_from_slice(value);
         }
         let done = self.steps.publish(&mut self.name, self.token, self.epoch, &bytes, keep).await?;
-        // If it was not stored, the lease may be there still: of a key that was written since.
-        self.is_over = done != Publication::Invalidated;
+        self.is_over = true;
+        if done != Publication::Stored {
+            // The lease may be there still: of a key that was written since, or whose epoch was lost. If that fails, it expires.
+            let _ = self.steps.release(&mut self.name, self.token).await;
+        }
         Ok(done)
     }
 

@@ -229,6 +229,42 @@ pub(crate) fn a_refresh_whose_value_is_refused_backs_off<W: Way>() {
     assert_eq!(cache.stats().refreshes, 1);
 }
 
+/// I7.
+pub(crate) fn i7_what_the_server_refuses_leaves_nothing_older<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder);
+    cache.put("k", 1).unwrap();
+    server.set_full(true);
+    assert!(matches!(cache.put("k", 2), Err(Error::Store(_))));
+    assert!(cache.get("k").unwrap().is_none());
+    server.set_full(false);
+    cache.put("k", 3).unwrap();
+    let asked = {
+        let cache = cache.clone();
+        crate::support::run::held(|| Ok(4), move |loader| cache.refresh("k", loader))
+    };
+    server.set_full(true);
+    assert_eq!(told(asked.end()), (4, Source::Loaded));
+    assert!(cache.get("k").unwrap().is_none());
+    assert!(!server.is_held("k"));
+}
+
+/// A loader that loads another key needs a turn of its own while it has one.
+pub(crate) fn nested_loads_past_the_store_do_not_wait_for_each_other_for_ever<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| {
+        awake(builder).max_uncached_loads(1).lease_wait(Duration::from_millis(50))
+    });
+    server.set_failure(Some(Failure::LosesRequest));
+    let inner = cache.clone();
+    let outer = cache.get_or_load("a", move || match inner.get_or_load("b", uncalled()) {
+        Err(Error::Overloaded) => Ok(1),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(told(outer), (1, Source::Loaded));
+    assert_eq!(told(cache.get_or_load("b", || Ok(2))), (2, Source::Loaded), "the turn is over");
+}
+
 pub(crate) fn what_is_no_value_is_left_alone<W: Way>() {
     let (server, clock) = server();
     let cache = process::<W>(&server, &clock, |builder| builder);

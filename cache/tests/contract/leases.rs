@@ -7,7 +7,7 @@ use crate::support::way::{AnyCache, Fail, Made, Refreshes, SECOND, TTL, Way, bui
 use oneflight_cache::fill::Token;
 use oneflight_cache::lease::{Acquired, BlockingLease, Claim, Publication};
 use oneflight_cache::test_util::ManualClock;
-use oneflight_cache::{Entry, Policy, Source, Time};
+use oneflight_cache::{Entry, Error, Policy, Source, Time};
 use std::time::Duration;
 
 pub(crate) type Store = ModelStore<u32>;
@@ -188,6 +188,32 @@ pub(crate) fn i1_after_an_invalidation_in_another_process_no_call_joins_the_load
     assert_eq!(told(b.get_or_load("k", uncalled())), (2, Source::Hit));
 }
 
+/// I1: nobody was told of the write, but that there may have been one.
+pub(crate) fn i1_when_a_process_listens_again_no_call_joins_a_load_that_began_before<W: Way>() {
+    let (server, _, a, b) = two_processes::<W>(|builder| builder);
+    for was_listening in [true, false] {
+        server.set_deaf(!was_listening);
+        let first = loading(&a, "k", || Ok(1));
+        server.set_deaf(true);
+        b.invalidate("k").unwrap();
+        server.set_deaf(false);
+        assert_eq!(told(a.get_or_load("k", || Ok(2))), (2, Source::Loaded));
+        assert_eq!(told(first.end()), (1, Source::Loaded));
+        assert_eq!(told(b.get_or_load("k", uncalled())), (2, Source::Hit));
+        b.invalidate("k").unwrap();
+    }
+}
+
+pub(crate) fn without_pushes_those_who_wait_look_for_themselves<W: Way>() {
+    let (server, clock, a, b) = two_processes::<W>(|builder| builder);
+    server.set_deaf(true);
+    let first = loading(&a, "k", || Ok(1));
+    let second = waiting::<W>(&b, "k", Err(Fail(9)));
+    assert_eq!(told(first.end()), (1, Source::Loaded));
+    wait_for(&second, &clock, Duration::from_millis(5));
+    assert_eq!(told(second.end()), (1, Source::Joined));
+}
+
 /// J2.
 pub(crate) fn j2_of_the_refreshes_of_two_processes_one_loads_and_the_other_ducks<W: Way>() {
     let (_, clock, a, b) = two_processes::<W>(|builder| builder.early_refresh(Policy::Eager { window: 0.2 }));
@@ -321,6 +347,34 @@ pub(crate) fn i6_what_cannot_be_read_is_overwritten<W: Way>() {
     assert!(cache.get("k").unwrap().is_none());
     assert_eq!(told(cache.get_or_load("k", || Ok(1))), (1, Source::Loaded));
     assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+}
+
+/// The leader waits for another process, and gives up; who follows it in its own process goes on.
+#[test]
+fn a_thread_waits_for_another_process_no_longer_than_it_may() {
+    crate::support::limits::within_limit(|| {
+        let (server, clock) = server();
+        let cache = builder::<u32>(&clock).store(server.another_process()).timer(|duration| async move {
+            smol::Timer::after(duration).await;
+        });
+        let cache = std::sync::Arc::new(cache.build_blocking());
+        hold(&server, "k", 7, SECOND * 60);
+        let begun = std::time::Instant::now();
+        let limited = cache.call("k").timeout(Duration::from_millis(50)).get_or_load(|| Ok(1));
+        assert!(matches!(limited, Err(Error::Deadline)));
+        assert!(begun.elapsed() >= Duration::from_millis(50));
+        let other = cache.clone();
+        let limited = std::thread::spawn(move || {
+            other.call("k").timeout(Duration::from_millis(300)).get_or_load(|| Ok(1)).map(|found| found.value)
+        });
+        until("it waits", || cache.stats().held > 3);
+        let follower = cache.clone();
+        let follower = std::thread::spawn(move || follower.get_or_load("k", || Ok(2)).unwrap().value);
+        until("it follows", || cache.waiters("k") == 1);
+        assert!(matches!(limited.join().unwrap(), Err(Error::Deadline)));
+        BlockingLease::<str, u32>::release(&server, "k", 7).unwrap();
+        assert_eq!(follower.join().unwrap(), 2);
+    });
 }
 
 #[test]

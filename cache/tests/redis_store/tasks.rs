@@ -173,3 +173,21 @@ fn a_cluster_does_the_same() {
     });
     assert_eq!(server.calls("publish"), 0, "all of it is pushed over the sharded channels");
 }
+
+/// A task that is not polled any more holds up nobody, wherever it stands: here it makes the connection.
+#[test]
+fn a_task_that_is_not_polled_any_more_holds_up_no_other() {
+    use std::future::Future;
+    use std::task::{Context, Waker};
+    let server = Server::start();
+    let store = RedisStore::builder().prefix("parked").connect(&server.url()).unwrap();
+    let cache: oneflight_cache::Cache<String, String, oneflight_cache::BoxError, _> =
+        oneflight_cache::Cache::builder().store(store).build();
+    let mut parked = Box::pin(cache.get_or_load("a", || async { Ok("a".to_owned()) }));
+    assert!(parked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    smol::block_on(async {
+        assert_eq!(*cache.get_or_load("b", || async { Ok("b".to_owned()) }).await.unwrap(), "b");
+        cache.invalidate("b").await.unwrap();
+        assert_eq!(*parked.await.unwrap(), "a");
+    });
+}

@@ -45,18 +45,6 @@ impl Runtime {
         }
     }
 
-    /// `future`, which is to find this runtime when it spawns: so what it makes does not end with the runtime of whoever
-    /// happens to be the first to need it. It ends when it is dropped.
-    pub(super) async fn within<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> T {
-        match self {
-            // With both features the client takes the runtime that it finds, and on smol's own threads it finds no other.
-            #[cfg(feature = "redis-smol")]
-            Self::Smol => smol::spawn(future).await,
-            #[cfg(feature = "redis-tokio")]
-            Self::Tokio(_) => self.entered(future).await,
-        }
-    }
-
     /// `future`, wherever it is polled: tokio's timers work only inside of tokio.
     pub(super) async fn entered<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);

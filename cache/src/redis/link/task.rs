@@ -1,5 +1,6 @@
 //! For tasks: a connection that all share.
 
+use super::attempts::{Attempt, Attempts};
 use super::limits::Pauses;
 use super::runtime::Runtime;
 use super::{Limits, Link};
@@ -65,20 +66,11 @@ struct Shared<W: Way> {
     /// The store's only: those who watch may live longer.
     pushes: Weak<Pushes>,
     current: Mutex<Option<Current<W::Connection>>>,
-    /// Held by the one that connects.
-    turn: async_lock::Mutex<()>,
-    attempts: Mutex<Attempts>,
+    attempts: Arc<Attempts>,
     /// The next connection's, for [`Pushes`].
     number: AtomicU64,
     /// There is a task that subscribes to what is not listened to.
     is_subscribing: AtomicBool,
-}
-
-#[derive(Default)]
-struct Attempts {
-    ended: u64,
-    /// Of the last one.
-    error: Option<Error>,
 }
 
 struct Current<C> {
@@ -135,8 +127,7 @@ impl<W: Way> Tasks<W> {
             runtime,
             pushes: Arc::downgrade(&pushes),
             current: Mutex::new(None),
-            turn: async_lock::Mutex::new(()),
-            attempts: Mutex::default(),
+            attempts: Arc::default(),
             number: AtomicU64::new(0),
             is_subscribing: AtomicBool::new(false),
         });
@@ -217,44 +208,54 @@ impl<W: Way> Shared<W> {
         }
     }
 
+    /// The connection, made by a task of its own if there is none: whoever waits for it may be dropped, or not be polled any
+    /// more, and holds up nobody.
     async fn connection(self: &Arc<Self>) -> Result<Current<W::Connection>, Error> {
-        if let Some(current) = self.current() {
-            return Ok(current);
+        loop {
+            if let Some(current) = self.current() {
+                return Ok(current);
+            }
+            let (mut waiting, attempt) = self.attempts.wait();
+            if let Some(attempt) = attempt {
+                let shared = Arc::clone(self);
+                self.runtime.spawn(Box::pin(async move { shared.connect(attempt).await }));
+            }
+            if let Some(current) = self.current() {
+                return Ok(current);
+            }
+            let too_late = async {
+                futures_timer::Delay::new(self.limits.connect.saturating_add(self.limits.response)).await;
+                Some(Error::odd("there was no connection in time"))
+            };
+            let ended = async {
+                (&mut waiting.end).await;
+                None
+            };
+            let late = futures_lite::future::or(ended, too_late).await;
+            if let Some(error) = late.or_else(|| self.attempts.failure(&waiting)) {
+                return Err(error);
+            }
         }
-        let seen = self.attempts.lock().ended;
-        // If who connects is dropped, the next does it.
-        let _turn = self.turn.lock().await;
-        if let Some(current) = self.current() {
-            return Ok(current);
-        }
-        if let Some(error) = self.failure_since(seen) {
-            return Err(error);
+    }
+
+    async fn connect(self: &Arc<Self>, attempt: Attempt) {
+        // Perhaps somebody was faster.
+        if self.current().is_some() {
+            return attempt.end(None);
         }
         let health = Health::new(self.number.fetch_add(1, Ordering::Relaxed));
         let connecting = self.way.connect(self.limits, self.sender(Arc::clone(&health)));
-        let connected = self.runtime.within(connecting).await;
-        let ended = match connected {
+        match connecting.await {
             Ok(connection) => {
-                let current = Current { connection, health };
-                *self.current.lock() = Some(current.clone());
-                Ok(current)
+                *self.current.lock() = Some(Current { connection, health });
+                attempt.end(None);
             }
-            Err(error) => Err(Error::from(error)),
-        };
-        let mut attempts = self.attempts.lock();
-        attempts.ended += 1;
-        attempts.error = ended.as_ref().err().cloned();
-        ended
+            Err(error) => attempt.end(Some(Error::from(error))),
+        }
     }
 
     fn current(&self) -> Option<Current<W::Connection>> {
         self.current.lock().clone()
-    }
-
-    /// The error of an attempt that has ended since so many had.
-    fn failure_since(&self, seen: u64) -> Option<Error> {
-        let attempts = self.attempts.lock();
-        attempts.error.clone().filter(|_| attempts.ended != seen)
     }
 
     /// What is pushed over the connection goes to those who watch.

@@ -85,6 +85,14 @@ impl<V: Clone> ModelStore<V> {
         self.with(|server| server.failure = failure);
     }
 
+    /// Whether nobody listens to anything from now on. All who watch are told when they listen again.
+    pub(crate) fn set_deaf(&self, is_deaf: bool) {
+        self.with(|server| server.is_deaf = is_deaf);
+        if !is_deaf {
+            self.push(None, Push::Listening);
+        }
+    }
+
     /// The names of all requests since the last time that it was asked, failed ones too.
     pub(crate) fn take_steps(&self) -> Vec<&'static str> {
         self.with(|server| std::mem::take(&mut server.steps))
@@ -115,8 +123,10 @@ impl<V: Clone> ModelStore<V> {
         let is_concerned = |watcher: &&Watcher| {
             key.is_none_or(|key| watcher.key == key) && (push != Push::Written || watcher.process != self.process)
         };
-        let told: Vec<_> =
-            self.with(|server| server.watchers.iter().filter(is_concerned).map(|it| Arc::clone(&it.told)).collect());
+        let told: Vec<_> = self.with(|server| {
+            let is_told = |watcher: &&Watcher| !server.is_deaf && is_concerned(watcher);
+            server.watchers.iter().filter(is_told).map(|it| Arc::clone(&it.told)).collect()
+        });
         told.into_iter().for_each(|told| told(push));
         if push == Push::Written {
             self.announce(key);
@@ -138,7 +148,7 @@ struct Watching<V: Clone> {
 
 impl<V: Clone + Send + Sync> Watch for Watching<V> {
     fn is_listening(&self) -> bool {
-        true
+        self.store.with(|server| !server.is_deaf)
     }
 }
 

@@ -97,7 +97,9 @@ where
             server.watchers.push(Watcher { number, process, key, told });
             number
         });
-        told(Push::Listening);
+        if self.with(|server| !server.is_deaf) {
+            told(Push::Listening);
+        }
         Some(Box::new(Watching { store: self.clone(), number }))
     }
 }

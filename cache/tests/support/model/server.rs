@@ -15,6 +15,8 @@ pub(super) struct Server<V> {
     pub(super) listeners: Vec<Listener>,
     /// Whether what is written is told to nobody.
     pub(super) loses_pushes: bool,
+    /// Whether nobody listens to anything.
+    pub(super) is_deaf: bool,
     /// How many epochs, watchers and processes there have been: a number that is nobody else's.
     pub(super) drawn: usize,
     pub(super) is_full: bool,
@@ -88,6 +90,7 @@ impl<V: Clone> Server<V> {
             watchers: Vec::new(),
             listeners: Vec::new(),
             loses_pushes: false,
+            is_deaf: false,
             drawn: 0,
             is_full: false,
             failure: None,

@@ -75,7 +75,7 @@ impl Pool {
                 Some(end) => self.free.wait_until(&mut state, end).timed_out(),
             };
             if timed_out && state.in_use >= self.limits.connections {
-                return Err(Error::no_connection_free());
+                return Err(Error::Busy);
             }
         }
         state.in_use += 1;

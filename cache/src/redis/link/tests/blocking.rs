@@ -205,7 +205,10 @@ fn whoever_waits_for_a_connection_in_vain_is_told_in_time() {
     let begun = Instant::now();
     thread::scope(|threads| {
         for _ in 0..20 {
-            threads.spawn(|| assert!(is_away(&get(&link, "a"))));
+            threads.spawn(|| match get(&link, "a") {
+                Err(Error::Busy) => {}
+                other => assert!(is_away(&other), "{other:?}"),
+            });
         }
     });
     assert!(begun.elapsed() < SHORT.connect + SHORT.response * 2 + SLACK, "{:?}", begun.elapsed());
