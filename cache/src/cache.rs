@@ -105,7 +105,11 @@ where
     }
 
     /// The value of `key`, from the store, or from `loader`, which is not called if another caller loads already. The future that
-    /// it returns may be dropped before it is polled, if the value is there by then.
+    /// it returns may be dropped before it is polled, if the value is there by then, or if another process loads it.
+    ///
+    /// So `loader` should do no more than make its future, which loads when it is polled, as an `async` block does. If it begins
+    /// at once (`|| spawn(load())`), and several processes share the store, all of them load; and if it waits for the lease of
+    /// another process that fails, what it has read before a write of a third one may be stored after that.
     ///
     /// # Cancel safety
     ///

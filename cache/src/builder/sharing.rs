@@ -95,8 +95,9 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         self
     }
 
-    /// How many loads past the store may be on at once in this process, of all keys; the others wait for their turn. Zero is
-    /// one.
+    /// How many loads past the store may be on at once in this process, of all keys; the others wait for their turn, as long as
+    /// for another process ([`lease_wait`](Self::lease_wait)), and then are [`Error::Overloaded`](crate::Error::Overloaded). Zero
+    /// is one.
     ///
     /// # Examples
     ///
