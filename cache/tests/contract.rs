@@ -169,7 +169,7 @@ cases! {
     leases::i2_a_put_in_another_process_wins_over_a_load;
     leases::an_invalidation_of_all_keys_in_another_process_wins_over_a_load;
     leases::i1_after_an_invalidation_in_another_process_no_call_joins_the_load;
-    leases::i1_when_a_process_listens_again_no_call_joins_a_load_that_began_before;
+    leases::i1_after_a_write_that_was_not_pushed_no_call_joins_a_load_longer_than_until_its_next_renewal;
     leases::without_pushes_those_who_wait_look_for_themselves;
     leases::j2_of_the_refreshes_of_two_processes_one_loads_and_the_other_ducks;
     leases::a_stale_value_is_refreshed_by_one_process;

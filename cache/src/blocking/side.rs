@@ -30,7 +30,10 @@ where
         let (shared, key) = (Arc::clone(self.shared), self.key.clone());
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
-        let renew = move || block_on(shared.inner.renew(&key, &mut fill, || is_over.load(Ordering::SeqCst)));
+        let renew = move || {
+            let is_over = || is_over.load(Ordering::SeqCst);
+            block_on(shared.inner.renew(&key, &mut fill, is_over, || _ = shared.group.forget(&key)))
+        };
         let kept = self.shared.keeper.keep(first, over, Box::new(renew));
         Box::pin(async move {
             let _kept = kept;

@@ -28,7 +28,11 @@ where
             let mut wait = Some(first);
             while let Some(left) = wait {
                 self.shared.inner.config.timer.sleep(left).await;
-                wait = self.shared.inner.renew(self.key, &mut fill, || false).await;
+                wait = self
+                    .shared
+                    .inner
+                    .renew(self.key, &mut fill, || false, || _ = self.shared.group.forget(self.key))
+                    .await;
             }
             pending().await
         })

@@ -18,7 +18,6 @@ use std::future::Future;
 use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// A flight with a lease, or on the way to one. If it is dropped, it gives the lease up.
@@ -74,10 +73,8 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             Why::Refresh { seen, .. } => Fill::refresh(config, nonce(), seen, clock(now)),
         };
         let waker = Arc::new(event_listener::Event::new());
-        let has_begun = Arc::new(AtomicBool::new(false));
-        let told = told(Arc::clone(&waker), Arc::clone(&has_begun), side.forgets());
+        let told = told(Arc::clone(&waker), side.forgets());
         let watch = inner.store.lease().and_then(|lease| lease.watch(key, told));
-        has_begun.store(true, Ordering::SeqCst);
         Self {
             inner,
             key,
@@ -373,11 +370,10 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     }
 }
 
-/// Who is told what is pushed about the key of a flight: wakes it, and lets nobody join it any more if the key was written, or
-/// if it has not been listened to since the flight has begun, as then it may have been.
-fn told(waker: Arc<event_listener::Event>, has_begun: Arc<AtomicBool>, forget: Box<dyn Fn() + Send + Sync>) -> Told {
+/// Who is told what is pushed about the key of a flight: wakes it, and lets nobody join it any more if the key was written.
+fn told(waker: Arc<event_listener::Event>, forget: Box<dyn Fn() + Send + Sync>) -> Told {
     Box::new(move |push| {
-        if push == Push::Written || push == Push::Listening && has_begun.load(Ordering::SeqCst) {
+        if push == Push::Written {
             // It may drop what is the user's. That does not harm who tells.
             let _ = catch_unwind(AssertUnwindSafe(&forget));
         }

@@ -102,8 +102,15 @@ impl<V, S> Inner<V, S> {
         })
     }
 
-    /// Renews a lease once. How long it is until the next time, if there is one.
-    pub(crate) async fn renew<K>(&self, key: &K, fill: &mut Fill, is_over: impl Fn() -> bool) -> Option<Duration>
+    /// Renews a lease once. How long it is until the next time, if there is one. If it was lost, the key may have been written and
+    /// the push been lost too: then nobody is to join the load any more.
+    pub(crate) async fn renew<K>(
+        &self,
+        key: &K,
+        fill: &mut Fill,
+        is_over: impl Fn() -> bool,
+        forget: impl Fn(),
+    ) -> Option<Duration>
     where
         S: Store<K, V>,
     {
@@ -119,6 +126,7 @@ impl<V, S> Inner<V, S> {
             return None;
         }
         if renewal == Renewal::Lost {
+            forget();
             self.counters.add(Count::Lost);
         }
         fill.renewed(renewal, clock(asked));

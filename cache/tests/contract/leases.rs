@@ -188,20 +188,18 @@ pub(crate) fn i1_after_an_invalidation_in_another_process_no_call_joins_the_load
     assert_eq!(told(b.get_or_load("k", uncalled())), (2, Source::Hit));
 }
 
-/// I1: nobody was told of the write, but that there may have been one.
-pub(crate) fn i1_when_a_process_listens_again_no_call_joins_a_load_that_began_before<W: Way>() {
-    let (server, _, a, b) = two_processes::<W>(|builder| builder);
-    for was_listening in [true, false] {
-        server.set_deaf(!was_listening);
-        let first = loading(&a, "k", || Ok(1));
-        server.set_deaf(true);
-        b.invalidate("k").unwrap();
-        server.set_deaf(false);
-        assert_eq!(told(a.get_or_load("k", || Ok(2))), (2, Source::Loaded));
-        assert_eq!(told(first.end()), (1, Source::Loaded));
-        assert_eq!(told(b.get_or_load("k", uncalled())), (2, Source::Hit));
-        b.invalidate("k").unwrap();
-    }
+/// I1: nobody was told of the write. That the lease is gone tells.
+pub(crate) fn i1_after_a_write_that_was_not_pushed_no_call_joins_a_load_longer_than_until_its_next_renewal<W: Way>() {
+    let (server, clock) = server();
+    let lease = Duration::from_millis(30);
+    let [a, b] = [(); 2].map(|()| process::<W>(&server, &clock, |builder| awake(builder).lease(lease)));
+    let first = loading(&a, "k", || Ok(1));
+    server.set_deaf(true);
+    b.invalidate("k").unwrap();
+    until("it finds the lease lost", || a.stats().lost == 1);
+    assert_eq!(told(a.get_or_load("k", || Ok(2))), (2, Source::Loaded));
+    assert_eq!(told(first.end()), (1, Source::Loaded));
+    assert_eq!(told(b.get_or_load("k", uncalled())), (2, Source::Hit));
 }
 
 pub(crate) fn without_pushes_those_who_wait_look_for_themselves<W: Way>() {
