@@ -41,6 +41,9 @@ package() {
     if [[ -z ${CI:-} ]]; then
         options+=(--allow-dirty)
     fi
+    # The second is built with the first as it was packaged. Cargo keeps what it has once unpacked of a name and a version, and
+    # ours changes while it keeps both.
+    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/oneflight-[0-9]*
     cargo package --quiet -p oneflight -p oneflight-cache "${options[@]}"
 }
 
