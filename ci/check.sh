@@ -41,10 +41,10 @@ package() {
     if [[ -z ${CI:-} ]]; then
         options+=(--allow-dirty)
     fi
-    # The second is built with the first as it was packaged. Cargo keeps what it has once unpacked of a name and a version, and
-    # ours changes while it keeps both.
-    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/oneflight-[0-9]*
-    cargo package --quiet -p oneflight -p oneflight-cache "${options[@]}"
+    # The second is built with the first as it was packaged. Cargo keeps what it has once unpacked and built of a name and a
+    # version, and ours changes while it keeps both.
+    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/oneflight-[0-9]* "$target/package-check"
+    CARGO_TARGET_DIR=$target/package-check cargo package --quiet -p oneflight -p oneflight-cache "${options[@]}"
 }
 
 # none WHAT PATTERN [PATHSPEC..]: no line matches, in any file that is committed or could be.
