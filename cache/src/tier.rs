@@ -183,6 +183,29 @@ impl<K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Request<'_, K, 
     }
 }
 
+/// What is near of several keys, and what has to be asked for.
+struct NearMany<'t, 'q, Q: ?Sized, K, V> {
+    found: Vec<Option<Entry<V>>>,
+    missing: Vec<&'q Q>,
+    /// Of the missing ones, each with its place.
+    requests: Vec<(usize, Request<'t, K, V>)>,
+}
+
+impl<Q, K, V> NearMany<'_, '_, Q, K, V>
+where
+    Q: ToOwned<Owned = K> + ?Sized,
+    K: Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    /// All, in their order, with what was got of the missing ones.
+    fn with(mut self, got: Vec<Option<Entry<V>>>) -> Vec<Option<Entry<V>>> {
+        for (((place, request), key), got) in self.requests.into_iter().zip(self.missing).zip(got) {
+            self.found[place] = request.got(key, got);
+        }
+        self.found
+    }
+}
+
 /// A write under way: what is kept before it begins or until it has ended is not kept.
 struct Writing<'t, K: Send + Sync + 'static, V: Clone + Send + Sync + 'static>(&'t Near<K, V>, Option<u64>);
 
@@ -218,6 +241,24 @@ where
     {
         let number = self.far.key_number(key);
         Request { near: &self.near, number, writes: self.near.writes(number), until: now.after(self.life) }
+    }
+
+    fn near_many<'q, Q>(&self, keys: &[&'q Q], now: Time) -> NearMany<'_, 'q, Q, K, V>
+    where
+        Q: Equivalent<K> + ?Sized,
+        S: Announces<Q>,
+    {
+        let mut near = NearMany { found: Vec::with_capacity(keys.len()), missing: Vec::new(), requests: Vec::new() };
+        for (place, key) in keys.iter().copied().enumerate() {
+            let request = self.request(key, now);
+            let found = self.near.find(request.number, key, now);
+            if found.is_none() {
+                near.missing.push(key);
+                near.requests.push((place, request));
+            }
+            near.found.push(found);
+        }
+        near
     }
 
     fn write<Q: ?Sized>(&self, key: &Q) -> Writing<'_, K, V>

@@ -200,6 +200,7 @@ cases! {
     lease_failures::what_is_no_value_is_left_alone;
 
     tiers::what_was_read_is_read_near_for_a_short_life;
+    tiers::a_batch_reads_near_what_is_near_and_the_rest_from_the_server;
     tiers::what_was_loaded_is_near_at_once_and_in_other_processes_when_they_have_waited;
     tiers::what_another_process_writes_is_not_served_any_more;
     tiers::a_lost_push_costs_the_near_life_and_no_more;

@@ -34,17 +34,9 @@ where
     }
 
     async fn get_many(&self, keys: &[&Q], now: Time) -> Result<Vec<Option<Entry<V>>>, S::Error> {
-        let requests: Vec<_> = keys.iter().map(|key| self.request(*key, now)).collect();
-        let mut found: Vec<_> =
-            keys.iter().zip(&requests).map(|(key, request)| self.near.find(request.number, *key, now)).collect();
-        let missing: Vec<usize> = (0..keys.len()).filter(|&index| found[index].is_none()).collect();
-        if !missing.is_empty() {
-            let asked: Vec<&Q> = missing.iter().map(|&index| keys[index]).collect();
-            for (index, got) in missing.into_iter().zip(self.far.get_many(&asked, now).await?) {
-                found[index] = requests[index].got(keys[index], got);
-            }
-        }
-        Ok(found)
+        let near = self.near_many(keys, now);
+        let got = if near.missing.is_empty() { Vec::new() } else { self.far.get_many(&near.missing, now).await? };
+        Ok(near.with(got))
     }
 
     async fn put(&self, key: &Q, entry: Entry<V>, now: Time) -> Result<S::Displaced, S::Error> {
@@ -140,6 +132,12 @@ where
             return Ok(Some(entry));
         }
         Ok(request.got(key, self.far.get(key, now)?))
+    }
+
+    fn get_many(&self, keys: &[&Q], now: Time) -> Result<Vec<Option<Entry<V>>>, S::Error> {
+        let near = self.near_many(keys, now);
+        let got = if near.missing.is_empty() { Vec::new() } else { self.far.get_many(&near.missing, now)? };
+        Ok(near.with(got))
     }
 
     fn put(&self, key: &Q, entry: Entry<V>, now: Time) -> Result<S::Displaced, S::Error> {

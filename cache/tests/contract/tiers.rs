@@ -42,6 +42,23 @@ pub(crate) fn what_was_read_is_read_near_for_a_short_life<W: Way>() {
     assert_eq!(server.take_steps(), ["get"]);
 }
 
+pub(crate) fn a_batch_reads_near_what_is_near_and_the_rest_from_the_server<W: Way>() {
+    let (server, _, a, b) = two_processes::<W>();
+    for (key, value) in [("a", 1), ("b", 2), ("c", 3)] {
+        a.put(key, value).unwrap();
+    }
+    assert_eq!(told(b.get_or_load("b", uncalled())), (2, Source::Hit));
+    server.take_steps();
+    let read = || {
+        let values = b.get_or_load_many(&["c", "b", "a", "c"], |_| Err(Fail(1))).unwrap();
+        values.iter().map(|it| it.value).collect::<Vec<_>>()
+    };
+    assert_eq!(read(), [3, 2, 1, 3]);
+    assert!(!server.take_steps().is_empty());
+    assert_eq!(read(), [3, 2, 1, 3]);
+    assert!(server.take_steps().is_empty(), "all are near now");
+}
+
 pub(crate) fn what_was_loaded_is_near_at_once_and_in_other_processes_when_they_have_waited<W: Way>() {
     let (server, _, a, b) = two_processes::<W>();
     let first = loading(&a, "k", || Ok(1));
