@@ -54,7 +54,7 @@ fn a_leader_is_not_alone_after_all() {
     });
 }
 
-/// The leader wakes two sleepers and returns; those must wake the third.
+/// The leader wakes one sleeper and returns; that one must wake the others.
 #[test]
 fn landing_reaches_the_third_follower() {
     check(|| {

@@ -12,8 +12,9 @@ use std::sync::PoisonError;
 use std::sync::{Condvar, Mutex as QueueLock};
 use std::time::Instant;
 
-/// How many threads the last notification wakes by itself. Each thread that wakes wakes as many again: the notifier
-/// returns at once, and hundreds are awake as fast as if it had woken them all.
+/// How many threads each thread wakes that the last notification has woken. The notifier wakes only one: the second would
+/// be given the notifier's own core, the other one being taken. So it returns at once, and hundreds are awake as fast as
+/// if it had woken them all.
 const RELAY: u32 = 2;
 
 /// Where threads sleep until something that they are waiting for may have happened.
@@ -105,12 +106,13 @@ impl WaitQueue {
         }
     }
 
-    /// Wakes the first few of the sleeping threads, which wake the others, after making every ticket stale. The state must
+    /// Wakes the first of the sleeping threads, which wakes the others, after making every ticket stale. The state must
     /// have been changed before, so that nobody who sees it goes to sleep any more.
     pub(crate) fn notify_last(&self) {
         let share = self.notify(|sleepers| {
-            sleepers.unwoken = sleepers.asleep;
-            sleepers.next()
+            let share = sleepers.asleep.min(1);
+            sleepers.unwoken = sleepers.asleep - share;
+            share
         });
         self.wake(share);
     }
