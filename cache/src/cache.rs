@@ -104,12 +104,10 @@ where
         Self { shared: Arc::new(shared) }
     }
 
-    /// The value of `key`, from the store, or from `loader`, which is not called if another caller loads already. The future that
-    /// it returns may be dropped before it is polled, if the value is there by then, or if another process loads it.
+    /// The value of `key`, from the store, or from `loader`, which is not called if another caller loads already, here or in
+    /// another process that shares the store, nor past [`max_loads`](Builder::max_loads).
     ///
-    /// So `loader` should do no more than make its future, which loads when it is polled, as an `async` block does. If it begins
-    /// at once (`|| spawn(load())`), and several processes share the store, all of them load; and if it waits for the lease of
-    /// another process that fails, what it has read before a write of a third one may be stored after that.
+    /// The loader is called when its turn has come, by whoever drives the load then; so it is `'static`, as its future is.
     ///
     /// # Cancel safety
     ///
@@ -140,7 +138,7 @@ where
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
         S: Store<Q, V>,
-        L: FnOnce() -> F,
+        L: FnOnce() -> F + Send + 'static,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
         let shared = &self.shared;
@@ -307,7 +305,7 @@ where
     pub async fn refresh<Q, L, F>(&self, key: &Q, loader: L) -> Result<Fetched<V>, Error<E>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
-        L: FnOnce() -> F,
+        L: FnOnce() -> F + Send + 'static,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
         self.shared.load(key, Why::Asked, &mut Some(loader)).await

@@ -102,7 +102,7 @@ where
     /// ```
     pub async fn get_or_load<L, F>(self, loader: L) -> Result<Fetched<V>, Error<E>>
     where
-        L: FnOnce() -> F,
+        L: FnOnce() -> F + Send + 'static,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
         self.cache.shared.get_or_load(self.key, self.options, loader).await

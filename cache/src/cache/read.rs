@@ -34,7 +34,7 @@ where
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
         S: Store<Q, V>,
-        L: FnOnce() -> F,
+        L: FnOnce() -> F + Send + 'static,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
         if options.bypass {
@@ -62,7 +62,7 @@ where
     ) -> Pin<Box<impl Future<Output = Result<Fetched<V>, Error<E>>> + use<'a, K, V, E, S, Q, L, F>>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
-        L: FnOnce() -> F,
+        L: FnOnce() -> F + Send + 'static,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
         Box::pin(self.read_on(key, options, now, found, loader))
@@ -78,7 +78,7 @@ where
     ) -> Result<Fetched<V>, Error<E>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
-        L: FnOnce() -> F,
+        L: FnOnce() -> F + Send + 'static,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
         let (seen, instead) = match self.inner.plan(found, now, || self.inner.loads.hash(key)) {
@@ -106,7 +106,7 @@ where
     ) -> Result<Fetched<V>, Error<E>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
-        L: FnOnce() -> F,
+        L: FnOnce() -> F + Send + 'static,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
         let inner = &self.inner;
@@ -117,8 +117,8 @@ where
             }
             let mut work = || {
                 let begun = inner.begin(key);
-                let loader = loader.take().expect("a call loads once at most")();
-                Arc::clone(self).fly(key.to_owned(), why, begun, async move { Some(loader.await) })
+                let loader = loader.take().expect("a call loads once at most");
+                Arc::clone(self).fly(key.to_owned(), why, begun, async move { Some(loader().await) })
             };
             let (flown, role) = if inner.coalescing.load(Ordering::Relaxed) {
                 match self.group.call(key).run(work).await {
@@ -165,14 +165,10 @@ where
     ) -> Fetched<V>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
-        L: FnOnce() -> F,
+        L: FnOnce() -> F + Send + 'static,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
         let begun = self.inner.begin(key);
-        let Ok(loader) = catch_unwind(AssertUnwindSafe(loader)) else {
-            self.inner.failed(&begun.load, true);
-            return self.inner.fetched(entry, source, now);
-        };
         let why = Why::Refresh { seen: entry.version(), cost: entry.cost() };
         let refresh = Arc::clone(self).fly_refresh(key.to_owned(), why, leave, begun, loader);
         match &self.spawner {
@@ -191,15 +187,16 @@ where
         }
     }
 
-    async fn fly_refresh<F>(self: Arc<Self>, key: K, why: Why, leave: Leave, begun: Begun, loader: F) -> Flown<V, E>
+    async fn fly_refresh<L, F>(self: Arc<Self>, key: K, why: Why, leave: Leave, begun: Begun, loader: L) -> Flown<V, E>
     where
+        L: FnOnce() -> F + Send + 'static,
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
         // Dropped last, when the value is there.
         let _leave = leave;
         let flight = async {
             let work = || {
-                let loader = async move { AssertUnwindSafe(loader).catch_unwind().await.ok() };
+                let loader = async move { AssertUnwindSafe(async { loader().await }).catch_unwind().await.ok() };
                 Arc::clone(&self).fly(key.clone(), why, begun, loader)
             };
             let Ok(outcome) = AssertUnwindSafe(self.group.call(&key).run(work)).catch_unwind().await else {

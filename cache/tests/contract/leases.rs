@@ -66,11 +66,13 @@ pub(crate) fn waiting<W: Way>(
     caller
 }
 
-/// Moves the clock on until `caller` has ended: it sleeps again and again.
+/// Moves the clock on until `caller` has ended: it sleeps again and again. So slowly that whoever has begun to load comes to
+/// an end before its lease does.
 pub(crate) fn wait_for<T>(caller: &crate::support::run::Running<T>, clock: &ManualClock, step: Duration) {
     until("the caller has ended", || {
         if !caller.has_ended() && clock.sleepers() > 0 {
             clock.advance(step);
+            std::thread::sleep(Duration::from_millis(1));
         }
         caller.has_ended()
     });
@@ -345,6 +347,25 @@ pub(crate) fn i6_what_cannot_be_read_is_overwritten<W: Way>() {
     assert!(cache.get("k").unwrap().is_none());
     assert_eq!(told(cache.get_or_load("k", || Ok(1))), (1, Source::Loaded));
     assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+}
+
+#[test]
+fn a_task_does_not_call_its_loader_while_another_process_loads() {
+    crate::support::limits::within_limit(|| {
+        let (server, clock) = server();
+        let process = || awake(builder::<u32>(&clock).store(server.another_process())).build();
+        let (a, b) = (process(), process());
+        futures_lite::future::block_on(async {
+            let mut first = Box::pin(a.get_or_load("k", std::future::pending));
+            assert!(futures_lite::future::poll_once(&mut first).await.is_none());
+            let never = || -> std::future::Ready<Result<u32, Fail>> { unreachable!("the other process loads") };
+            let mut second = Box::pin(b.get_or_load("k", never));
+            assert!(futures_lite::future::poll_once(&mut second).await.is_none());
+            assert_eq!(b.stats().held, 1);
+            a.put("k", 1).await.unwrap();
+            assert_eq!(told(second.await).0, 1);
+        });
+    });
 }
 
 /// The leader waits for another process, and gives up; who follows it in its own process goes on.

@@ -71,14 +71,16 @@ fn a_loader_that_begins_when_it_is_called_is_made_void_by_a_write_from_then_on()
     within_limit(|| {
         for early in [false, true] {
             let (cache, clock) = plain(|builder| builder.early_refresh(EAGER));
+            let cache = Arc::new(cache);
             block_on(async {
                 if early {
                     cache.put("k", 7).await.unwrap();
                     clock.advance(TTL - SECOND);
                 }
-                let loader = || {
+                let writer = Arc::clone(&cache);
+                let loader = move || {
                     // It has read what it returns, and then the key is written.
-                    block_on(cache.invalidate("k")).unwrap();
+                    block_on(writer.invalidate("k")).unwrap();
                     ok(1)
                 };
                 let value = told(cache.get_or_load("k", loader).await).0;
@@ -101,6 +103,21 @@ fn a_loader_that_panics_when_it_is_called_for_a_refresh_costs_no_caller_its_valu
             assert_eq!(cache.stats().load_errors, 1);
             clock.advance(SECOND);
             assert_eq!(told(cache.get_or_load("k", || ok(2)).await), (2, Source::Early));
+        });
+    });
+}
+
+#[test]
+fn a_loader_is_not_called_before_its_turn() {
+    within_limit(|| {
+        let never = || -> std::future::Ready<Result<u32, Fail>> { unreachable!("there is no room for it") };
+        let (cache, clock) = plain(|builder| builder.max_loads(0).early_refresh(EAGER));
+        block_on(async {
+            assert!(matches!(cache.get_or_load("k", never).await, Err(Error::Overloaded)));
+            assert!(matches!(cache.refresh("k", never).await, Err(Error::Overloaded)));
+            cache.put("k", 1).await.unwrap();
+            clock.advance(TTL - SECOND);
+            assert_eq!(told(cache.get_or_load("k", never).await).0, 1);
         });
     });
 }

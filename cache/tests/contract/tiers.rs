@@ -128,7 +128,14 @@ pub(crate) fn a_near_value_ends_with_its_own_life_and_is_refreshed_early<W: Way>
     cache.set_early_refresh(false);
     assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
     clock.advance(Duration::from_millis(500));
-    assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Loaded));
+    // Whoever joins the refresh in its last step gets what it came to, however far the clock has been moved.
+    until("the flight of the refresh has ended", || match told(cache.get_or_load("k", || Ok(3))) {
+        (2, Source::Joined) => false,
+        found => {
+            assert_eq!(found, (3, Source::Loaded));
+            true
+        }
+    });
 }
 
 pub(crate) fn a_take_over_works_through_both_tiers<W: Way>() {

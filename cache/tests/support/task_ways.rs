@@ -70,9 +70,9 @@ impl Executor {
     }
 }
 
-/// What a loader that blocks comes to. Nothing happens before the first poll.
-async fn begun_when_polled<T: Send + 'static>(loader: impl FnOnce() -> T + Send + 'static) -> T {
-    smol::unblock(loader).await
+/// What a loader that blocks comes to. It begins at once, before the first poll.
+fn begun<T: Send + 'static>(loader: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send {
+    smol::unblock(loader)
 }
 
 /// The cache for tasks, on the executor that was chosen.
@@ -104,12 +104,12 @@ impl<V: Value, S: AnyStore<V>> AnyCache<V, S> for TaskCache<V, S> {
 
     fn boxed_get_or_load(&self, key: &str, loader: Loader<V>) -> Answer<V> {
         let (cache, key) = (self.cache.clone(), key.to_owned());
-        self.executor.drive(async move { cache.get_or_load(key.as_str(), || begun_when_polled(loader)).await })
+        self.executor.drive(async move { cache.get_or_load(key.as_str(), move || begun(loader)).await })
     }
 
     fn boxed_bypass(&self, key: &str, loader: Loader<V>) -> Answer<V> {
         let (cache, key) = (self.cache.clone(), key.to_owned());
-        let call = async move { cache.call(key.as_str()).bypass().get_or_load(|| begun_when_polled(loader)).await };
+        let call = async move { cache.call(key.as_str()).bypass().get_or_load(move || begun(loader)).await };
         self.executor.drive(call)
     }
 
@@ -135,7 +135,7 @@ impl<V: Value, S: AnyStore<V>> AnyCache<V, S> for TaskCache<V, S> {
 
     fn boxed_refresh(&self, key: &str, loader: Loader<V>) -> Answer<V> {
         let (cache, key) = (self.cache.clone(), key.to_owned());
-        self.executor.drive(async move { cache.refresh(key.as_str(), || begun_when_polled(loader)).await })
+        self.executor.drive(async move { cache.refresh(key.as_str(), move || begun(loader)).await })
     }
 
     fn boxed_get_or_load_many(&self, keys: &[&str], loader: BatchLoader<V>) -> Result<Vec<Fetched<V>>, Error<Fail>> {
@@ -145,7 +145,7 @@ impl<V: Value, S: AnyStore<V>> AnyCache<V, S> for TaskCache<V, S> {
             let load = |keys: Vec<&str>| {
                 let keys = keys.into_iter().map(str::to_owned).collect();
                 let loader = Arc::clone(&loader);
-                begun_when_polled(move || loader(keys))
+                begun(move || loader(keys))
             };
             cache.get_or_load_many(keys.iter().map(String::as_str), load).await
         })
