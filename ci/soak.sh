@@ -10,7 +10,7 @@
 # busy loops as cores beside it, with 1 to 16 test threads by turns. 200 rounds take hours; the filter `tasks::smol_many`, say,
 # picks a part.
 #
-# With `redis`, all suites of the cache that start servers and processes, ROUNDS times (default 20), with 1 to 4 test threads by
+# With `redis`, the contract suite of the cache, and all suites that start servers and processes, ROUNDS times (default 20), with 1 to 4 test threads by
 # turns, and one busy loop beside them: what they measure is bounded generously, but not without bounds.
 
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -40,7 +40,7 @@ fi
 # The suites' names.
 names() {
     if [[ $subject == redis ]]; then
-        echo conformance
+        printf '%s\n' contract conformance
         local file
         for file in cache/tests/redis_*.rs; do
             basename "$file" .rs

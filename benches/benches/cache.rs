@@ -245,7 +245,7 @@ impl Bench {
         let cache = ours(Policy::default()).build();
         let moka = async_moka();
         let ours = Loads(|key: &u64, value: u64| {
-            let loaded = ready(cache.get_or_load(key, || async move { Ok(Arc::new(value)) })).expect("it loads");
+            let loaded = ready(cache.get_or_load(key, move || async move { Ok(Arc::new(value)) })).expect("it loads");
             ready(cache.invalidate(key)).expect("memory does not fail");
             *loaded.value
         });

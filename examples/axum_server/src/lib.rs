@@ -38,7 +38,7 @@ where
 }
 
 async fn user(State(app): State<App>, Path(id): Path<u64>) -> Result<Html<String>, (StatusCode, String)> {
-    match app.pages.get_or_load(&id, || (app.render)(id)).await {
+    match app.pages.get_or_load(&id, move || (app.render)(id)).await {
         Ok(page) => Ok(Html(page.to_string())),
         Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),
     }
