@@ -1,10 +1,12 @@
 //! What both caches are made of: the store, what is known of its keys, and how a value gets there.
 
+mod copy;
 mod flight;
 mod fly;
 mod leased;
 mod write;
 
+pub(crate) use copy::{Panicked, copy};
 pub(crate) use flight::{Flight, Next};
 pub(crate) use leased::{Renewals, Side};
 
@@ -53,11 +55,17 @@ pub(crate) struct Landed<V> {
     pub(crate) age: Duration,
     /// Where it comes from, for the caller that led the flight.
     pub(crate) source: Source,
+    /// It could not be copied for the store.
+    pub(crate) panicked: Option<Panicked>,
 }
 
 impl<V> Landed<V> {
     pub(crate) fn found(entry: Entry<V>, now: Time) -> Self {
-        Self { age: now.since(entry.loaded_at()), value: entry.value, source: Source::Hit }
+        Self { age: now.since(entry.loaded_at()), value: entry.value, source: Source::Hit, panicked: None }
+    }
+
+    pub(crate) fn loaded(value: V, age: Duration, panicked: Option<Panicked>) -> Self {
+        Self { value, age, source: Source::Loaded, panicked }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::cache::{Cache, TaskSide};
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
 use crate::fill::Event;
-use crate::inner::{Flown, Inner, Landed, Leave, Seen, Side, Why};
+use crate::inner::{Flown, Inner, Landed, Leave, Seen, Side, Why, copy};
 use crate::loads::Calling;
 use crate::plan::Plan;
 use crate::stats::Count;
@@ -106,6 +106,7 @@ impl<V, S> Inner<V, S> {
                 (Some(flown), wanted) => {
                     let loaded = flown.map(|landed| {
                         let source = landed.source(role);
+                        landed.panic_if_own(role);
                         self.arrived(landed, source)
                     });
                     Some(self.ended(loaded, wanted.entry, batch.now)?)
@@ -168,13 +169,19 @@ impl<V, S> Inner<V, S> {
                 assert!(got == asked, "the loader returned {got} values for {asked} keys");
                 for ((index, former), value) in missing.into_iter().zip(former).zip(values) {
                     let (key, load) = (&keys[index].0, &mut loads[index]);
-                    let times = [begun, ended];
-                    if self.publish(key, load, value.clone(), times, former.as_ref(), limit).await == Event::Invalidated
-                    {
-                        self.counters.add(Count::Invalidated);
-                    }
+                    let panicked = match copy(&value) {
+                        Ok(value) => {
+                            let times = [begun, ended];
+                            if self.publish(key, load, value, times, former.as_ref(), limit).await == Event::Invalidated
+                            {
+                                self.counters.add(Count::Invalidated);
+                            }
+                            None
+                        }
+                        Err(panic) => Some(panic),
+                    };
                     load.succeed();
-                    flown[index] = Some(Ok(Landed { value, age: ended.since(begun), source: Source::Loaded }));
+                    flown[index] = Some(Ok(Landed::loaded(value, ended.since(begun), panicked)));
                 }
             }
             failed => {

@@ -109,6 +109,15 @@ impl<V, S> Inner<V, S> {
 }
 
 impl<V> Landed<V> {
+    /// Goes on with the panic of the value's `Clone` in a caller that had this role in its flight, if the load was its own.
+    pub(crate) fn panic_if_own(&self, role: Role) {
+        if let Some(panicked) = &self.panicked
+            && role != Role::Followed
+        {
+            panicked.resume();
+        }
+    }
+
     /// Where it comes from, for a caller that had this role in its flight.
     pub(crate) fn source(&self, role: Role) -> Source {
         match role {

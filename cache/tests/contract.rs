@@ -210,5 +210,6 @@ cases! {
 
     panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;
     panics::a_panic_leaves_the_key_free;
+    panics::a_value_whose_first_clone_panics_is_not_lost;
     panics::if_a_batch_panics_those_who_wait_for_its_keys_take_over;
 }

@@ -135,6 +135,7 @@ where
                 Some(Err(error)) => return Err(error),
                 Some(Ok(landed)) => {
                     let source = landed.source(role);
+                    landed.panic_if_own(role);
                     return Ok(inner.arrived(landed, source));
                 }
             }

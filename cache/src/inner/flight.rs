@@ -1,7 +1,7 @@
 //! One flight of a key in a store that several processes share: what its fill says, done.
 
 use super::leased::clock;
-use super::{Begun, Flown, Inner, Landed, Renewals, Side, Why};
+use super::{Begun, Flown, Inner, Landed, Panicked, Renewals, Side, Why, copy};
 use crate::entry::{Entry, Source};
 use crate::error::Error;
 use crate::fill::{self, Action, Event, Fallback, Fill, OnStale, Outcome, Version};
@@ -40,6 +40,7 @@ pub(crate) struct Flight<'f, K, V, E, S> {
     found: Option<Entry<V>>,
     loaded: Option<V>,
     error: Option<Error<E>>,
+    panicked: Option<Panicked>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +93,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             found: None,
             loaded: None,
             error: None,
+            panicked: None,
         }
     }
 
@@ -270,7 +272,13 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             Why::Refresh { cost, .. } => Some(cost),
             _ => None,
         };
-        self.found = self.inner.config.entry(value.clone(), self.begun, self.now, former);
+        match copy(value) {
+            Ok(value) => self.found = self.inner.config.entry(value, self.begun, self.now, former),
+            Err(panic) => {
+                self.panicked = Some(panic);
+                return false;
+            }
+        }
         if self.found.is_none() && matches!(self.why, Why::Refresh { .. }) {
             // It is not to be kept, so what it replaces is not either. If that fails, it expires.
             let removed = self.inner.ask::<K, _, _>(|| self.inner.store.remove(self.key)).await;
@@ -329,7 +337,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                 tracing::debug!(target: "oneflight_cache", ?published, "a flight with a lease has ended");
                 self.inner.settle(&mut self.load, is_refresh, published);
                 let age = self.now.since(self.begun);
-                self.loaded.take().map(|value| Ok(Landed { value, age, source: Source::Loaded }))
+                self.loaded.take().map(|value| Ok(Landed::loaded(value, age, self.panicked.take())))
             }
             Outcome::LoadFailed => {
                 let error = self.error.take();

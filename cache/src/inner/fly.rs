@@ -1,7 +1,7 @@
 //! The flight of a key: how its value gets into the store.
 
-use super::{Begun, CountsPanic, Flown, Inner, Landed, Why};
-use crate::entry::{Entry, Source};
+use super::{Begun, CountsPanic, Flown, Inner, Landed, Why, copy};
+use crate::entry::Entry;
 use crate::error::Error;
 use crate::fill::{Action, Config as FillConfig, Event, Fill, Outcome, Published};
 use crate::loads::{Load, Storing};
@@ -45,6 +45,7 @@ impl<V, S> Inner<V, S> {
         let mut found: Option<Entry<V>> = None;
         let mut loaded: Option<V> = None;
         let mut error = None;
+        let mut panicked = None;
         let mut action = fill.action();
         loop {
             let event = match action {
@@ -81,12 +82,18 @@ impl<V, S> Inner<V, S> {
                 }
                 Action::Publish { .. } => {
                     let value = loaded.as_ref().expect("what is published was loaded");
-                    self.publish(key, &load, value.clone(), [begun, now], former.as_ref(), limit).await
+                    match copy(value) {
+                        Ok(value) => self.publish(key, &load, value, [begun, now], former.as_ref(), limit).await,
+                        Err(panic) => {
+                            panicked = Some(panic);
+                            Event::StoreError { ambiguous: false }
+                        }
+                    }
                 }
                 Action::Release => Event::Released,
                 Action::Wait { .. } => Event::Tick,
                 Action::Done(outcome) => {
-                    let loaded = loaded.map(|value| Landed { value, age: now.since(begun), source: Source::Loaded });
+                    let loaded = loaded.map(|value| Landed::loaded(value, now.since(begun), panicked));
                     let landed = loaded.or_else(|| found.map(|entry| Landed::found(entry, now)));
                     let is_refresh = matches!(why, Why::Refresh { .. });
                     return self.landed(&mut load, outcome, landed, error, former.is_some(), is_refresh);

@@ -4,6 +4,8 @@ use crate::support::run::{held, joining, loading, run, told, uncalled};
 use crate::support::way::{AnyCache, Way, cache};
 use oneflight_cache::Source;
 use std::panic::panic_any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug, PartialEq, Eq)]
 struct Blown(u32);
@@ -52,4 +54,42 @@ pub(crate) fn if_a_batch_panics_those_who_wait_for_its_keys_take_over<W: Way>() 
     assert_eq!(*batch.let_go().panic().downcast::<Blown>().unwrap(), Blown(7));
     assert_eq!(told(a.end()), (1, Source::Loaded));
     assert_eq!(told(b.end()), (2, Source::Loaded));
+}
+
+/// A value whose first `Clone` panics.
+#[derive(Debug)]
+struct Brittle(Arc<AtomicBool>);
+
+impl Brittle {
+    fn new() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+}
+
+impl Clone for Brittle {
+    fn clone(&self) -> Self {
+        if self.0.swap(false, Ordering::SeqCst) {
+            panic_any(Blown(7));
+        }
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// The one who loaded gets the panic, as it would alone; those who wait get the value.
+pub(crate) fn a_value_whose_first_clone_panics_is_not_lost<W: Way>() {
+    let (cache, _) = cache::<W, Brittle>(|builder| builder);
+    let first = loading(&cache, "k", || Ok(Brittle::new()));
+    let waiting = [(); 2].map(|()| joining(&cache, "k", uncalled()));
+    assert_eq!(*first.let_go().panic().downcast::<Blown>().unwrap(), Blown(7));
+    for caller in waiting {
+        assert_eq!(told(caller.end()).1, Source::Joined);
+    }
+    assert_eq!(cache.stats().loads, 1);
+    assert!(cache.get("k").unwrap().is_none(), "it could not be stored");
+    let batch = run({
+        let cache = cache.clone();
+        move || cache.get_or_load_many(&["k", "l"], |keys| Ok(keys.iter().map(|_| Brittle::new()).collect()))
+    });
+    assert_eq!(*batch.panic().downcast::<Blown>().unwrap(), Blown(7));
+    assert_eq!(told(cache.get_or_load("k", || Ok(Brittle(Arc::default())))).1, Source::Loaded);
 }
