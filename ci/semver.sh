@@ -14,11 +14,11 @@ need_cargo_tool semver-checks cargo-semver-checks
 
 work=$target/semver
 
-# copy DIRECTORY: what is committed.
+# copy DIRECTORY COMMIT: what is committed there.
 copy() {
     rm -rf "${work:?}/$1"
     mkdir -p "$work/$1"
-    git archive HEAD | tar -x -C "$work/$1"
+    git archive "$2" | tar -x -C "$work/$1"
 }
 
 # compare BASELINE PACKAGE CURRENT: of the workspaces in these two directories.
@@ -26,13 +26,10 @@ compare() {
     cargo semver-checks --manifest-path "$3/Cargo.toml" --package "$2" --baseline-root "$1" --color never 2>&1
 }
 
-# none_missing PACKAGE
-none_missing() { compare "$work/head" "$1" "$work/head"; }
-
 # reports PACKAGE FILE NAME: that the type is missing, if FILE does not re-export it any more.
 reports() {
     local output
-    copy without
+    copy without HEAD
     sed -i "s/^pub use \(.*::$3;\)$/use \1/" "$work/without/$2"
     if cmp -s "$work/head/$2" "$work/without/$2"; then
         die "found no line in $2 that re-exports $3 alone: nothing was removed"
@@ -47,22 +44,16 @@ reports() {
     printf '%s without %s is reported\n' "$1" "$3"
 }
 
-release() {
-    rm -rf "$work/release"
-    mkdir -p "$work/release"
-    git archive "$1" | tar -x -C "$work/release"
-    compare "$work/release" oneflight "$work/head"
-    compare "$work/release" oneflight-cache "$work/head"
-}
-
 newest=$(git tag --list 'v*' --sort=-version:refname | head -n 1)
-copy head
-step "control: oneflight differs in nothing from itself" none_missing oneflight
-step "control: oneflight-cache differs in nothing from itself" none_missing oneflight-cache
-step "control: a missing item of oneflight" reports oneflight src/lib.rs CallError
-step "control: a missing item of oneflight-cache" reports oneflight-cache cache/src/lib.rs Tiered
+copy head HEAD
 if [[ -n $newest ]]; then
-    step "compared with $newest" release "$newest"
+    copy release "$newest"
+    step "oneflight since $newest" compare "$work/release" oneflight "$work/head"
+    step "oneflight-cache since $newest" compare "$work/release" oneflight-cache "$work/head"
 else
-    say "there is no tag 'v*', so nothing was released yet: nothing was compared"
+    say "there is no tag 'v*', so nothing was released yet, and there is nothing to compare with"
+    step "control: oneflight differs in nothing from itself" compare "$work/head" oneflight "$work/head"
+    step "control: oneflight-cache differs in nothing from itself" compare "$work/head" oneflight-cache "$work/head"
+    step "control: a missing item of oneflight" reports oneflight src/lib.rs CallError
+    step "control: a missing item of oneflight-cache" reports oneflight-cache cache/src/lib.rs Tiered
 fi
