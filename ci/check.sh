@@ -30,10 +30,6 @@ clippy_of_models() {
     RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" CARGO_TARGET_DIR=$target/loom clippy -p oneflight-loom-tests --all-targets
 }
 
-docs() {
-    RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings" cargo doc --quiet --no-deps "$@"
-}
-
 package() {
     # The builds above have fetched all that the locked versions need; without this it would ask the registry for news.
     local options=(--offline)
@@ -92,6 +88,5 @@ step "clippy, workspace" clippy --workspace --all-targets
 step "clippy, library by feature" clippy_of_library
 step "clippy, cache by feature" clippy_of_cache
 step "clippy, models" clippy_of_models
-step "docs" docs -p oneflight -p oneflight-cache
-step "docs, features" docs -p oneflight -p oneflight-cache --features oneflight/deadlock-detection,oneflight-cache/"${cache_features//,/,oneflight-cache/}"
+step "docs" bash ci/docs.sh
 step "package" package

@@ -1,44 +1,38 @@
 #!/usr/bin/env bash
-# Do the packages build, without a warning: the library with every combination of its features that has a lock, the cache with
-# each feature alone, with those together that may meet, and with all? And are a build without a lock, `--cfg loom` without the
-# feature `loom`, and a cluster without a runtime refused with a message that says so?
+# Do the packages build, without a warning, with the combinations of their features: the library with every one that has a
+# lock, the cache with each one and each two, and with all? And are a build without a lock, `--cfg loom` without the feature
+# `loom`, and a cluster without a runtime refused with a message that says so?
 #
 #     bash ci/features.sh
+#     bash ci/features.sh whole     # the cache with every combination too: minutes
 
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+case ${1:-} in
+    '') depth=(--depth 2) ;;
+    whole) depth=() ;;
+    *) die "usage: bash ci/features.sh [whole]" ;;
+esac
+
 need_cargo
 need_component clippy clippy
+need_cargo_tool hack cargo-hack
 
 # features_of MANIFEST: their names, one a line.
 features_of() { sed -n '/^\[features\]/,/^\[/ s/^\([a-z0-9_-]*\) *= *\[.*/\1/p' "$1" | grep -vx default; }
 
-mapfile -t features < <(features_of Cargo.toml)
-((${#features[@]} > 0)) || die "found no features in Cargo.toml"
-
-# The combination whose features are the bits of $1, as cargo wants it.
-combination() {
-    local bits=$1 number names=()
-    for number in "${!features[@]}"; do
-        if ((bits >> number & 1)); then
-            names+=("${features[number]}")
-        fi
-    done
-    local IFS=,
-    printf '%s' "${names[*]}"
+# combinations PACKAGE OPTIONS..: of the features that are not excluded; those that others bring along are not added to these.
+combinations() {
+    local package=$1
+    shift
+    cargo hack clippy --quiet --feature-powerset -p "$package" --lib "$@" -- -D warnings
 }
 
 builds() { cargo clippy --quiet -p "$1" --lib --no-default-features --features "$2" -- -D warnings; }
 
-# `std` or `critical-section`, by itself or through another feature.
-has_lock() {
-    cargo tree -p oneflight -e features --no-default-features --features "$1" --depth 0 -f '{f}' 2>/dev/null |
-        grep -qE '(^|,)(std|critical-section)(,|$)'
-}
-
 refuses_no_lock() {
     local output
-    if output=$(cargo check -p oneflight --lib --no-default-features --features "$1" 2>&1); then
+    if output=$(cargo check -p oneflight --lib --no-default-features 2>&1); then
         die "it builds without a lock"
     fi
     # shellcheck disable=SC2016 # the backquotes are the message's own
@@ -74,28 +68,18 @@ refuses_no_runtime() {
 
 # Those that the tests, clippy and the docs are run with, and `loom`.
 lists_all() {
-    diff <(printf '%s\n' "${features[@]}" | sort) <(tr , '\n' <<<"$cache_features,loom" | sort) ||
+    diff <(features_of cache/Cargo.toml | sort) <(tr , '\n' <<<"$cache_features,loom" | sort) ||
         die "cache_features in ci/lib.sh differs from cache/Cargo.toml"
 }
 
-for ((bits = 0; bits < 1 << ${#features[@]}; bits++)); do
-    chosen=$(combination "$bits")
-    if has_lock "$chosen"; then
-        step "features: ${chosen:-none}" builds oneflight "$chosen"
-    else
-        step "features: ${chosen:-none}, refused" refuses_no_lock "$chosen"
-    fi
-done
-step "a bare --cfg loom is refused" refuses_bare_loom
-
-mapfile -t features < <(features_of cache/Cargo.toml)
-((${#features[@]} > 0)) || die "found no features in cache/Cargo.toml"
-for chosen in "" "${features[@]}" redis-smol,redis-tokio redis-cluster,redis-smol redis-cluster,redis-tokio redis,serde \
-    metrics,tracing "$cache_features"; do
-    if [[ $chosen == redis-cluster ]]; then
-        step "features of the cache: $chosen, refused" refuses_no_runtime "$chosen"
-    else
-        step "features of the cache: ${chosen:-none}" builds oneflight-cache "$chosen"
-    fi
-done
 step "all features of the cache are in the list of the tests" lists_all
+step "features" combinations oneflight --exclude-features default --at-least-one-of std,critical-section
+step "no features: refused" refuses_no_lock
+step "a bare --cfg loom is refused" refuses_bare_loom
+# `loom` does nothing without `--cfg loom`, and a cluster needs a runtime, so these two have steps of their own.
+step "features of the cache" combinations oneflight-cache --exclude-features loom,redis-cluster "${depth[@]}"
+step "features of the cache: with a cluster" combinations oneflight-cache --features redis-cluster \
+    --exclude-features loom --at-least-one-of redis-smol,redis-tokio "${depth[@]}"
+step "features of the cache: a cluster alone is refused" refuses_no_runtime redis-cluster
+step "features of the cache: loom" builds oneflight-cache loom
+step "features of the cache: all" builds oneflight-cache "$cache_features"

@@ -83,12 +83,28 @@ pub struct AsyncGroup<K, V, S = DefaultHashBuilder> {
 
 impl<K, V> AsyncGroup<K, V> {
     /// A group with the defaults, which [`AsyncGroupBuilder`] lists.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
+    /// assert_eq!(smol::block_on(group.do_call("k", || async { 7 })), 7);
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
     }
 
     /// A group with other settings.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::{AsyncGroup, OnAbandon};
+    ///
+    /// let group: AsyncGroup<String, u32> = AsyncGroup::builder().on_abandon(OnAbandon::Fail).build();
+    /// assert_eq!(smol::block_on(group.do_call("k", || async { 7 })), 7);
+    /// ```
     pub fn builder() -> AsyncGroupBuilder<K, V> {
         AsyncGroupBuilder::new()
     }

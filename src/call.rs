@@ -6,6 +6,23 @@ use core::fmt;
 use core::time::Duration;
 
 /// What a follower does when the leader that it waits for leaves without a value.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight::{CallError, OnAbandon, SyncGroup};
+///
+/// let group: SyncGroup<String, u32> = SyncGroup::new();
+/// let lead = group.try_lead("k");
+/// std::thread::scope(|threads| {
+///     let follower = threads.spawn(|| group.call("k").on_abandon(OnAbandon::Fail).run(|| 7));
+///     while group.waiters("k") == 0 {
+///         std::thread::yield_now();
+///     }
+///     drop(lead);
+///     assert_eq!(follower.join().unwrap(), Err(CallError::Abandoned));
+/// });
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnAbandon {
     /// Take over, if no other follower is faster, and otherwise wait for the one that was. The default.
@@ -19,6 +36,18 @@ pub enum OnAbandon {
 /// [`AsyncGroup`](crate::AsyncGroup). Nothing happens until [`run`](Self::run).
 ///
 /// An option that is not set here has the group's default, which the group's builder sets.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight::{Call, SyncGroup};
+/// use std::time::Duration;
+///
+/// let group: SyncGroup<String, u32> = SyncGroup::new();
+/// let out = group.call("k").wait_timeout(Duration::from_millis(50)).max_attempts(2).run(|| 7)?;
+/// assert_eq!(out.value, 7);
+/// # Ok::<(), oneflight::CallError>(())
+/// ```
 #[must_use = "a call does nothing until it is run"]
 pub struct Call<'a, G, V, Q: ?Sized, M, P> {
     pub(crate) group: &'a G,
@@ -37,6 +66,16 @@ impl<'a, G, V, Q: ?Sized, M, P> Call<'a, G, V, Q, M, P> {
     /// # Panics
     ///
     /// If `max` is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// // The first leader's error is its own; the second one's is for all who wait.
+    /// let group: oneflight::SyncGroup<String, Result<u32, String>> = oneflight::SyncGroup::new();
+    /// let out = group.call("k").share_ok().max_attempts(2).run(|| Err("away".to_owned()))?;
+    /// assert_eq!(out.value, Err("away".to_owned()));
+    /// # Ok::<(), oneflight::CallError>(())
+    /// ```
     #[track_caller]
     pub fn max_attempts(mut self, max: u32) -> Self {
         self.options.max_attempts = checked_attempts(max);
@@ -44,6 +83,17 @@ impl<'a, G, V, Q: ?Sized, M, P> Call<'a, G, V, Q, M, P> {
     }
 
     /// What this caller does when a leader that it waits for leaves without a value. Default: [`OnAbandon::TakeOver`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::{OnAbandon, SyncGroup};
+    ///
+    /// let group: SyncGroup<String, u32> = SyncGroup::new();
+    /// let out = group.call("k").on_abandon(OnAbandon::Fail).run(|| 7)?;
+    /// assert_eq!(out.value, 7);
+    /// # Ok::<(), oneflight::CallError>(())
+    /// ```
     pub fn on_abandon(mut self, on_abandon: OnAbandon) -> Self {
         self.options.on_abandon = on_abandon;
         self
@@ -55,6 +105,16 @@ impl<'a, G, V, Q: ?Sized, M, P> Call<'a, G, V, Q, M, P> {
     /// Called outside all locks, once at most, and not about a value that nobody else waits for. If it panics, the flight is abandoned and the panic reaches this caller.
     ///
     /// Without [`max_attempts`](Self::max_attempts) followers whose work fails in the same way run one after another.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// // No page that is empty, as one is while the template is being written, reaches others.
+    /// let pages: oneflight::SyncGroup<String, String> = oneflight::SyncGroup::new();
+    /// let out = pages.call("home").share_if(|page| !page.is_empty()).run(String::new)?;
+    /// assert!(!out.shared);
+    /// # Ok::<(), oneflight::CallError>(())
+    /// ```
     pub fn share_if<F>(self, share_if: F) -> Call<'a, G, V, Q, M, F>
     where
         F: FnOnce(&V) -> bool,
@@ -66,6 +126,16 @@ impl<'a, G, V, Q: ?Sized, M, P> Call<'a, G, V, Q, M, P> {
 
 impl<'a, G, T, E, Q: ?Sized, M, P> Call<'a, G, Result<T, E>, Q, M, P> {
     /// [`share_if(Result::is_ok)`](Self::share_if): an error stays with the caller whose work it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::SyncGroup<String, Result<u32, String>> = oneflight::SyncGroup::new();
+    /// let out = group.call("k").share_ok().run(|| Err("away".to_owned()))?;
+    /// assert_eq!(group.stats().flights, 1);
+    /// assert!(out.value.is_err() && !out.shared);
+    /// # Ok::<(), oneflight::CallError>(())
+    /// ```
     pub fn share_ok(self) -> Call<'a, G, Result<T, E>, Q, M, fn(&Result<T, E>) -> bool> {
         self.share_if(Result::is_ok)
     }

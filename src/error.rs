@@ -3,6 +3,21 @@
 use core::fmt;
 
 /// Why a call has no value. A work's own errors are not here: they are values (`V = Result<T, E>`).
+///
+/// # Examples
+///
+/// ```
+/// use oneflight::{CallError, SyncGroup};
+///
+/// let group: SyncGroup<String, u32> = SyncGroup::new();
+/// let inside = group.call("k").run(|| match group.call("k").run(|| 7) {
+///     Err(CallError::Reentrant) => 0,
+///     other => panic!("{other:?}"),
+/// })?;
+/// assert_eq!(inside.value, 0);
+/// assert_eq!(CallError::TimedOut.to_string(), "timed out waiting for the flight to land");
+/// # Ok::<(), CallError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallError {

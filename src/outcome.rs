@@ -3,6 +3,17 @@
 use core::time::Duration;
 
 /// What a call came to: the value, and how it was got.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight::{Role, SyncGroup};
+///
+/// let group: SyncGroup<String, u32> = SyncGroup::new();
+/// let out = group.call("k").run(|| 7)?;
+/// assert_eq!((out.value, out.role, out.shared), (7, Role::Led, false));
+/// # Ok::<(), oneflight::CallError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Outcome<V> {
@@ -16,6 +27,24 @@ pub struct Outcome<V> {
 }
 
 /// What a caller did for its value.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight::{Role, SyncGroup};
+///
+/// let group: SyncGroup<String, u32> = SyncGroup::new();
+/// let lead = group.try_lead("k");
+/// let role = std::thread::scope(|threads| {
+///     let follower = threads.spawn(|| group.call("k").run(|| 7).unwrap().role);
+///     while group.waiters("k") == 0 {
+///         std::thread::yield_now();
+///     }
+///     drop(lead); // without a value
+///     follower.join().unwrap()
+/// });
+/// assert_eq!(role, Role::TookOver);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// It was the first caller and ran its own work.
@@ -27,6 +56,16 @@ pub enum Role {
 }
 
 /// What a group has done since it was made. All counters start at zero and only grow.
+///
+/// # Examples
+///
+/// ```
+/// let group: oneflight::SyncGroup<String, u32> = oneflight::SyncGroup::new();
+/// group.do_call("k", || 7);
+/// let stats = group.stats();
+/// let saved = stats.joins as f64 / (stats.flights + stats.joins) as f64;
+/// assert_eq!((stats.flights, saved), (1, 0.0));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -59,6 +98,16 @@ impl Stats {
 }
 
 /// A flight as it was at one moment.
+///
+/// # Examples
+///
+/// ```
+/// let group: oneflight::SyncGroup<String, u32> = oneflight::SyncGroup::new();
+/// let lead = group.try_lead("k");
+/// let flight = group.flight_info("k").expect("it is led");
+/// assert_eq!((flight.waiters, flight.attempts, flight.forgotten, flight.age), (0, 1, false, None));
+/// # drop(lead);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FlightInfo {

@@ -49,6 +49,19 @@ mod tests;
 /// Windows are fractions of the value's life, which is its age and what is left of it: `0.1` is the last tenth. A number that
 /// makes no sense counts as the nearest that does: a fraction below 0 or NaN as 0, above 1 as 1; a negative or NaN `beta` as 0.
 /// Whatever the policy, a value that has expired is to be refreshed, except by [`Never`](Self::Never).
+///
+/// # Examples
+///
+/// ```
+/// use oneflight::refresh::{Freshness, Policy};
+/// use std::time::Duration;
+///
+/// let (age, left) = (Duration::from_secs(59), Duration::from_secs(1));
+/// let freshness = Freshness { age, left, cost: Duration::from_secs(1) };
+/// assert!(!Policy::Never.fires(freshness, 0.0));
+/// assert!(Policy::Eager { window: 0.1 }.fires(freshness, 0.99));
+/// assert!(Policy::XFetch { beta: 1.0, max_window: 0.5 }.fires(freshness, 0.3));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Policy {
@@ -82,6 +95,17 @@ pub enum Policy {
 }
 
 /// Where a value is in its life.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight::refresh::{Freshness, Policy};
+/// use std::time::Duration;
+///
+/// let (age, left) = (Duration::from_secs(60), Duration::ZERO);
+/// let expired = Freshness { age, left, cost: Duration::from_millis(200) };
+/// assert_eq!(Policy::default().probability(expired), 1.0);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Freshness {
     /// How long ago it was loaded.
@@ -94,6 +118,17 @@ pub struct Freshness {
 }
 
 /// How a value is read and loaded, for [`Policy::predict`].
+///
+/// # Examples
+///
+/// ```
+/// use oneflight::refresh::{Policy, Traffic};
+/// use std::time::Duration;
+///
+/// let load = Duration::from_millis(500);
+/// let traffic = Traffic { reads_per_second: 100.0, load, cost: load, life: Duration::from_secs(60) };
+/// assert!(Policy::default().predict(traffic).miss < 1e-9);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Traffic {
     /// Reads of this value per second, each independent of the others.
@@ -107,6 +142,18 @@ pub struct Traffic {
 }
 
 /// What comes of a [`Policy`].
+///
+/// # Examples
+///
+/// ```
+/// use oneflight::refresh::{Policy, Traffic};
+/// use std::time::Duration;
+///
+/// let load = Duration::from_millis(500);
+/// let traffic = Traffic { reads_per_second: 100.0, load, cost: load, life: Duration::from_secs(60) };
+/// let prediction = Policy::Never.predict(traffic);
+/// assert_eq!((prediction.miss, prediction.lead), (1.0, 0.0));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Prediction {

@@ -56,15 +56,22 @@ impl<V, S> fmt::Debug for Settings<V, S> {
     }
 }
 
-/// The methods that every builder has, for a builder with a field `settings`.
+/// The methods that every builder has, for a builder with a field `settings`, of the group that is named.
 macro_rules! common_settings {
-    () => {
+    ($group:literal) => {
         /// Into how many parts the table is cut, each with a lock of its own. Rounded up to a power of two, at most 65,536.
         /// A part takes 128 bytes, with keys of more than 8 bytes 256 or more. Default: 256, or 1 without `std`.
         ///
         /// # Panics
         ///
         /// If `shards` is zero.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = concat!("let group: oneflight::", $group, "<String, u32> = oneflight::", $group, "::builder().shards(64).build();")]
+        /// # let _ = group;
+        /// ```
         #[track_caller]
         pub fn shards(mut self, shards: usize) -> Self {
             assert!(shards > 0, "oneflight: a group needs at least one shard");
@@ -77,6 +84,17 @@ macro_rules! common_settings {
         /// read.
         ///
         /// The age is measured to a 64th of `age`, but not finer than a microsecond. With less than that nobody ever joins.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::time::Duration;
+        ///
+        #[doc = concat!("let group: oneflight::", $group, "<String, u32> = oneflight::", $group, "::builder().max_flight_age(Duration::from_secs(2)).build();")]
+        /// let lead = group.try_lead("k");
+        /// assert!(group.flight_info("k").unwrap().age.is_some());
+        /// # drop(lead);
+        /// ```
         #[cfg(feature = "std")]
         pub fn max_flight_age(mut self, age: core::time::Duration) -> Self {
             self.settings.clock = Some(crate::primitive::AgeClock::new(age));
@@ -88,6 +106,13 @@ macro_rules! common_settings {
         /// # Panics
         ///
         /// If `max` is zero.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = concat!("let group: oneflight::", $group, "<String, u32> = oneflight::", $group, "::builder().max_attempts(3).build();")]
+        /// # let _ = group;
+        /// ```
         #[track_caller]
         pub fn max_attempts(mut self, max: u32) -> Self {
             self.settings.defaults.max_attempts = crate::call::checked_attempts(max);
@@ -96,12 +121,30 @@ macro_rules! common_settings {
 
         /// The default of [`Call::on_abandon`](crate::Call::on_abandon). Default:
         /// [`OnAbandon::TakeOver`](crate::OnAbandon::TakeOver).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = concat!("use oneflight::{", $group, ", OnAbandon};")]
+        ///
+        #[doc = concat!("let group: ", $group, "<String, u32> = ", $group, "::builder().on_abandon(OnAbandon::Fail).build();")]
+        /// # let _ = group;
+        /// ```
         pub fn on_abandon(mut self, on_abandon: crate::OnAbandon) -> Self {
             self.settings.defaults.on_abandon = on_abandon;
             self
         }
 
         /// The default of [`Call::share_if`](crate::Call::share_if). Default: every value is shared.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = concat!("use oneflight::", $group, ";")]
+        ///
+        #[doc = concat!("let group: ", $group, "<String, Result<u32, String>> = ", $group, "::builder().share_if(Result::is_ok).build();")]
+        /// # let _ = group;
+        /// ```
         pub fn share_if(mut self, share_if: impl Fn(&V) -> bool + Send + Sync + 'static) -> Self {
             self.settings.set_share_if(share_if);
             self

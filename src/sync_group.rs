@@ -51,12 +51,32 @@ pub struct SyncGroup<K, V, S = DefaultHashBuilder> {
 
 impl<K, V> SyncGroup<K, V> {
     /// A group with the defaults, which [`SyncGroupBuilder`] lists.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::SyncGroup;
+    /// use std::sync::LazyLock;
+    ///
+    /// static PRICES: LazyLock<SyncGroup<String, u32>> = LazyLock::new(SyncGroup::new);
+    /// assert_eq!(PRICES.do_call("anvil", || 7), 7);
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
     }
 
     /// A group with other settings.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::SyncGroup;
+    /// use std::time::Duration;
+    ///
+    /// let group: SyncGroup<String, u32> = SyncGroup::builder().max_flight_age(Duration::from_secs(1)).build();
+    /// assert_eq!(group.do_call("k", || 7), 7);
+    /// ```
     pub fn builder() -> SyncGroupBuilder<K, V> {
         SyncGroupBuilder::new()
     }

@@ -430,6 +430,17 @@ where
     /// # Errors
     ///
     /// As there, and [`Error::Deadline`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::blocking::Cache;
+    /// # use std::time::Duration;
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// let name = users.call(&7).timeout(Duration::from_millis(50)).get_or_load(|| Ok("Ada".to_owned()))?;
+    /// assert_eq!(*name, "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn get_or_load<L>(self, loader: L) -> Result<Fetched<V>, Error<E>>
     where
         L: FnOnce() -> Result<V, E> + Send + 'static,

@@ -59,6 +59,16 @@ impl<V> Entry<V> {
     /// - until `fresh_until` it is served without a second thought;
     /// - until `stale_until` it is of some use: while it is being refreshed, or if it cannot be;
     /// - `cost` is how long the load took.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Entry, Time};
+    /// # use std::time::Duration;
+    /// let (now, second) = (Time::START, Duration::from_secs(1));
+    /// let entry = Entry::new("Ada", 1, now, now.after(second * 60), now.after(second * 90), second / 5);
+    /// assert_eq!(entry.value(), &"Ada");
+    /// ```
     #[must_use]
     pub fn new(value: V, version: u32, loaded_at: Time, fresh_until: Time, stale_until: Time, cost: Duration) -> Self {
         let micros = cost.as_secs().saturating_mul(1_000_000).saturating_add(cost.subsec_micros().into());
@@ -68,17 +78,47 @@ impl<V> Entry<V> {
     }
 
     /// The value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Entry, Time};
+    /// # use std::time::Duration;
+    /// let (now, second) = (Time::START, Duration::from_secs(1));
+    /// let entry = Entry::new("Ada", 1, now, now.after(second * 60), now.after(second * 90), second / 5);
+    /// assert_eq!(*entry.value(), "Ada");
+    /// ```
     pub fn value(&self) -> &V {
         &self.value
     }
 
     /// A number that tells it from the other values that the key has had.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Entry, Time};
+    /// # use std::time::Duration;
+    /// let (now, second) = (Time::START, Duration::from_secs(1));
+    /// let entry = Entry::new("Ada", 1, now, now.after(second * 60), now.after(second * 90), second / 5);
+    /// assert_eq!(entry.version(), 1);
+    /// ```
     #[must_use]
     pub fn version(&self) -> u32 {
         self.life.version
     }
 
     /// When its load began.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Entry, Time};
+    /// # use std::time::Duration;
+    /// let (now, second) = (Time::START, Duration::from_secs(1));
+    /// let entry = Entry::new("Ada", 1, now, now.after(second * 60), now.after(second * 90), second / 5);
+    /// assert_eq!(entry.loaded_at(), now);
+    /// ```
     #[must_use]
     #[inline]
     pub fn loaded_at(&self) -> Time {
@@ -86,6 +126,16 @@ impl<V> Entry<V> {
     }
 
     /// Until when it is served without a second thought.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Entry, Time};
+    /// # use std::time::Duration;
+    /// let (now, second) = (Time::START, Duration::from_secs(1));
+    /// let entry = Entry::new("Ada", 1, now, now.after(second * 60), now.after(second * 90), second / 5);
+    /// assert_eq!(entry.fresh_until().since(now), second * 60);
+    /// ```
     #[must_use]
     #[inline]
     pub fn fresh_until(&self) -> Time {
@@ -93,6 +143,16 @@ impl<V> Entry<V> {
     }
 
     /// Until when it is of any use. The store may drop it then, and never returns it after that.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Entry, Time};
+    /// # use std::time::Duration;
+    /// let (now, second) = (Time::START, Duration::from_secs(1));
+    /// let entry = Entry::new("Ada", 1, now, now.after(second * 60), now.after(second * 90), second / 5);
+    /// assert_eq!(entry.stale_until().since(now), second * 90);
+    /// ```
     #[must_use]
     #[inline]
     pub fn stale_until(&self) -> Time {
@@ -101,12 +161,33 @@ impl<V> Entry<V> {
     }
 
     /// How long its load took, to the microsecond.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Entry, Time};
+    /// # use std::time::Duration;
+    /// let (now, second) = (Time::START, Duration::from_secs(1));
+    /// let entry = Entry::new("Ada", 1, now, now.after(second * 60), now.after(second * 90), second / 5);
+    /// assert_eq!(entry.cost(), Duration::from_millis(200));
+    /// ```
     #[must_use]
     pub fn cost(&self) -> Duration {
         Duration::from_micros(self.life.cost.into())
     }
 
     /// What the policies of early refresh want to know.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Entry, Time};
+    /// # use std::time::Duration;
+    /// let (now, second) = (Time::START, Duration::from_secs(1));
+    /// let entry = Entry::new("Ada", 1, now, now.after(second * 60), now.after(second * 90), second / 5);
+    /// let freshness = entry.freshness(now.after(second * 10));
+    /// assert_eq!((freshness.age, freshness.left), (second * 10, second * 50));
+    /// ```
     #[must_use]
     pub fn freshness(&self, now: Time) -> Freshness {
         Freshness { age: now.since(self.loaded_at()), left: self.fresh_until().since(now), cost: self.cost() }
@@ -175,6 +256,16 @@ pub struct Fetched<V> {
 
 impl<V> Fetched<V> {
     /// The value alone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::blocking::Cache;
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// let name: String = users.get_or_load(&7, || Ok("Ada".to_owned()))?.into_value();
+    /// assert_eq!(name, "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn into_value(self) -> V {
         self.value
     }

@@ -114,6 +114,17 @@ pub struct Fill {
 
 impl Fill {
     /// A read that begins at `now`. Polls are jittered by the token, so it should be random.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::fill::{Action, Config, Event, Fill};
+    /// # use std::time::Duration;
+    /// # let now = Duration::ZERO;
+    /// let fill = Fill::read(Config::default(), 7, now);
+    /// assert_eq!(fill.action(), Action::Read);
+    /// # Ok::<(), oneflight_cache::fill::Refused>(())
+    /// ```
     #[must_use]
     pub fn read(config: Config, token: Token, now: Time) -> Self {
         Self {
@@ -133,6 +144,17 @@ impl Fill {
     /// A refresh of the value `seen`, that begins at `now`. It gives way to whoever else loads or has loaded
     /// ([`Outcome::Ducked`]), never waits, and loads nothing when the store fails. When it fails, the old value stays; the
     /// driver should not begin another at once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::fill::{Action, Config, Event, Fill};
+    /// # use std::time::Duration;
+    /// # let now = Duration::ZERO;
+    /// let fill = Fill::refresh(Config::default(), 7, 1, now);
+    /// assert_eq!(fill.action(), Action::Acquire { seen: Some(1) });
+    /// # Ok::<(), oneflight_cache::fill::Refused>(())
+    /// ```
     #[must_use]
     pub fn refresh(config: Config, token: Token, seen: Version, now: Time) -> Self {
         Self {
@@ -144,12 +166,34 @@ impl Fill {
     }
 
     /// Whose the lease is, if it is this fill's.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::fill::{Action, Config, Event, Fill};
+    /// # use std::time::Duration;
+    /// # let now = Duration::ZERO;
+    /// assert_eq!(Fill::read(Config::default(), 7, now).token(), 7);
+    /// # Ok::<(), oneflight_cache::fill::Refused>(())
+    /// ```
     #[must_use]
     pub fn token(&self) -> Token {
         self.token
     }
 
     /// What to do now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::fill::{Action, Config, Event, Fill};
+    /// # use std::time::Duration;
+    /// # let now = Duration::ZERO;
+    /// let mut fill = Fill::read(Config::default(), 7, now);
+    /// fill.step(Event::Miss { unreadable: None }, now)?;
+    /// assert_eq!(fill.action(), Action::Acquire { seen: None });
+    /// # Ok::<(), oneflight_cache::fill::Refused>(())
+    /// ```
     pub fn action(&self) -> Action {
         self.state.action(self.seen)
     }
@@ -159,6 +203,18 @@ impl Fill {
     /// # Errors
     ///
     /// If the event cannot have come of that action. Nothing has changed then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::fill::{Action, Config, Event, Fill};
+    /// # use std::time::Duration;
+    /// # let now = Duration::ZERO;
+    /// let mut fill = Fill::read(Config::default(), 7, now);
+    /// assert!(fill.step(Event::Stored, now).is_err()); // nothing was published
+    /// assert_eq!(fill.step(Event::Miss { unreadable: None }, now)?, Action::Acquire { seen: None });
+    /// # Ok::<(), oneflight_cache::fill::Refused>(())
+    /// ```
     pub fn step(&mut self, event: Event, now: Time) -> Result<Action, Refused> {
         match self.after(event, now) {
             Some(state) => {
@@ -170,6 +226,19 @@ impl Fill {
     }
 
     /// When the lease is to be renewed next, while the loader runs. `None`: not at all.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::fill::{Action, Config, Event, Fill};
+    /// # use std::time::Duration;
+    /// # let now = Duration::ZERO;
+    /// let mut fill = Fill::read(Config::default(), 7, now);
+    /// fill.step(Event::Miss { unreadable: None }, now)?;
+    /// fill.step(Event::Acquired { epoch: 9 }, now)?;
+    /// assert_eq!(fill.renewal(), Some(Config::default().lease / 3));
+    /// # Ok::<(), oneflight_cache::fill::Refused>(())
+    /// ```
     #[must_use]
     pub fn renewal(&self) -> Option<Time> {
         match self.state {
@@ -181,6 +250,22 @@ impl Fill {
     /// Notes what came of a renewal. After one that failed there is another a third of a lease later. A lease that was lost
     /// is not renewed again, and the load goes on: what it comes to may be published late. Without effect when the load is
     /// over.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::fill::{Action, Config, Event, Fill};
+    /// # use std::time::Duration;
+    /// # let now = Duration::ZERO;
+    /// use oneflight_cache::fill::Renewal;
+    ///
+    /// let mut fill = Fill::read(Config::default(), 7, now);
+    /// fill.step(Event::Miss { unreadable: None }, now)?;
+    /// fill.step(Event::Acquired { epoch: 9 }, now)?;
+    /// fill.renewed(Renewal::Lost, now);
+    /// assert_eq!(fill.renewal(), None);
+    /// # Ok::<(), oneflight_cache::fill::Refused>(())
+    /// ```
     pub fn renewed(&mut self, renewal: Renewal, now: Time) {
         let config = self.config;
         if let State::Loading(Some(lease)) = &mut self.state {
@@ -192,6 +277,19 @@ impl Fill {
     }
 
     /// Whether the lease may be this token's, as far as the fill knows: from [`Action::Acquire`] until it is given up.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::fill::{Action, Config, Event, Fill};
+    /// # use std::time::Duration;
+    /// # let now = Duration::ZERO;
+    /// let mut fill = Fill::read(Config::default(), 7, now);
+    /// assert!(!fill.may_hold());
+    /// fill.step(Event::Miss { unreadable: None }, now)?;
+    /// assert!(fill.may_hold()); // it asks for the lease
+    /// # Ok::<(), oneflight_cache::fill::Refused>(())
+    /// ```
     #[must_use]
     pub fn may_hold(&self) -> bool {
         match self.state {

@@ -35,6 +35,17 @@ use std::future::Future;
 use std::time::Duration;
 
 /// What a lease is asked for: the key, for a while, unless there is a value.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::lease::Claim;
+/// use std::time::Duration;
+///
+/// let (lease, epoch_life) = (Duration::from_secs(5), Duration::from_secs(600));
+/// let claim = Claim { token: 7, lease, epoch_life, seen: None };
+/// assert_eq!(Claim { seen: Some(1), ..claim }.token, 7); // the same lease, to refresh the value of version 1
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Who asks: a number that no other flight of any process has.
@@ -48,6 +59,18 @@ pub struct Claim {
 }
 
 /// What came of a [`Claim`].
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::lease::Acquired;
+///
+/// fn is_to_load(acquired: &Acquired<String>) -> bool {
+///     matches!(acquired, Acquired::Leader { .. })
+/// }
+/// assert!(is_to_load(&Acquired::Leader { epoch: 9 }));
+/// assert!(!is_to_load(&Acquired::Held { left: std::time::Duration::from_secs(5), holder: 8 }));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acquired<V> {
     /// The lease is the one's who asked.
@@ -74,6 +97,16 @@ pub enum Acquired<V> {
 }
 
 /// What came of publishing.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::lease::Publication;
+///
+/// let others_read_it = |publication| matches!(publication, Publication::Stored | Publication::Late);
+/// assert!(others_read_it(Publication::Stored));
+/// assert!(!others_read_it(Publication::Invalidated));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Publication {
     /// Stored, and the lease given up.
@@ -87,6 +120,18 @@ pub enum Publication {
 }
 
 /// What is pushed about a key.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::lease::{Push, Told};
+/// use std::sync::mpsc;
+///
+/// let (sender, receiver) = mpsc::channel();
+/// let told: Told = Box::new(move |push| _ = sender.send(push));
+/// told(Push::Listening); // as a store does
+/// assert_eq!(receiver.recv(), Ok(Push::Listening));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Push {
     /// From now on what happens to the key is pushed, until a connection fails.
@@ -98,6 +143,30 @@ pub enum Push {
 }
 
 /// Listens to what is pushed about a key, until it is dropped.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::lease::Watch;
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// /// Ends with the connection, or when it is dropped.
+/// struct Subscription {
+///     is_connected: Arc<AtomicBool>,
+/// }
+///
+/// impl Watch for Subscription {
+///     fn is_listening(&self) -> bool {
+///         self.is_connected.load(Ordering::SeqCst)
+///     }
+/// }
+/// # let is_connected = Arc::new(AtomicBool::new(true));
+/// # let subscription = Subscription { is_connected: Arc::clone(&is_connected) };
+/// # assert!(subscription.is_listening());
+/// # is_connected.store(false, Ordering::SeqCst);
+/// # assert!(!subscription.is_listening());
+/// ```
 pub trait Watch: Send + Sync {
     /// Whether it does at this moment. [`Push::Listening`] has been told, if so.
     fn is_listening(&self) -> bool;
@@ -107,6 +176,27 @@ pub trait Watch: Send + Sync {
 pub type Told = Box<dyn Fn(Push) + Send + Sync>;
 
 /// What other processes have written.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::lease::{ToldWritten, Written};
+/// use std::collections::HashMap;
+/// use std::sync::{Arc, Mutex};
+///
+/// let kept = Arc::new(Mutex::new(HashMap::from([(1, "Ada"), (2, "Grace")])));
+/// let told: ToldWritten = Box::new({
+///     let kept = Arc::clone(&kept);
+///     move |written| match written {
+///         Written::Key(number) => _ = kept.lock().unwrap().remove(&number),
+///         Written::Any => kept.lock().unwrap().clear(),
+///     }
+/// });
+/// told(Written::Key(1));
+/// assert_eq!(kept.lock().unwrap().len(), 1);
+/// told(Written::Any);
+/// assert!(kept.lock().unwrap().is_empty());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Written {
     /// The key of this number, as [`Announces::key_number`] has it.
@@ -119,6 +209,45 @@ pub enum Written {
 pub type ToldWritten = Box<dyn Fn(Written) + Send + Sync>;
 
 /// A store that tells what other processes write, as it happens: what a [`Tiered`](crate::Tiered) one is made of.
+///
+/// # Examples
+///
+/// ```
+/// // A table whose triggers send the number of a row.
+/// use oneflight_cache::lease::{Announces, ToldWritten, Watch, Written};
+/// use std::sync::{Arc, Mutex};
+///
+/// #[derive(Default)]
+/// struct Table {
+///     told: Arc<Mutex<Vec<ToldWritten>>>,
+/// }
+///
+/// struct Listens;
+///
+/// impl Watch for Listens {
+///     fn is_listening(&self) -> bool {
+///         true
+///     }
+/// }
+///
+/// impl Announces<u64> for Table {
+///     fn key_number(&self, key: &u64) -> u64 {
+///         *key
+///     }
+///
+///     fn watch_writes(&self, told: ToldWritten) -> Box<dyn Watch> {
+///         self.told.lock().unwrap().push(told);
+///         Box::new(Listens)
+///     }
+/// }
+///
+/// let table = Table::default();
+/// let watch = table.watch_writes(Box::new(|written| assert_eq!(written, Written::Key(7))));
+/// assert!(watch.is_listening());
+/// for told in table.told.lock().unwrap().iter() {
+///     told(Written::Key(table.key_number(&7)));
+/// }
+/// ```
 pub trait Announces<K: ?Sized> {
     /// The number by which it tells of this key. If two keys share one, what is told of the one is told of the other.
     fn key_number(&self, key: &K) -> u64;
@@ -138,6 +267,118 @@ pub trait Announces<K: ?Sized> {
 ///
 /// With a table in a database, say, each step is one transaction; [`renew`](Self::renew) has nothing to do where a lease is a
 /// lock that lasts as long as the session.
+///
+/// # Examples
+///
+/// ```
+/// // A table of one row, which a database would lock for each step.
+/// use oneflight_cache::fill::{Epoch, Token};
+/// use oneflight_cache::lease::{Acquired, Claim, Lease, Publication};
+/// use oneflight_cache::{Entry, Time};
+/// use std::convert::Infallible;
+/// use std::sync::Mutex;
+/// use std::time::{Duration, Instant};
+///
+/// #[derive(Default)]
+/// struct Row {
+///     value: Option<Entry<u32>>,
+///     lease: Option<(Token, Instant)>,
+///     epoch: Option<Epoch>,
+/// }
+///
+/// impl Row {
+///     fn is_held_by(&self, token: Token) -> bool {
+///         self.lease.is_some_and(|(holder, until)| holder == token && until > Instant::now())
+///     }
+/// }
+///
+/// #[derive(Default)]
+/// struct Table(Mutex<Row>);
+///
+/// impl Lease<str, u32> for Table {
+///     type Error = Infallible;
+///
+///     async fn acquire(&self, _: &str, claim: Claim, now: Time) -> Result<Acquired<u32>, Infallible> {
+///         let mut row = self.0.lock().unwrap();
+///         match (row.value.as_ref().filter(|entry| entry.stale_until() > now), claim.seen) {
+///             (Some(entry), seen) if seen != Some(entry.version()) => return Ok(Acquired::Filled(entry.clone())),
+///             (None, Some(_)) => return Ok(Acquired::Gone),
+///             _ => {}
+///         }
+///         match row.lease {
+///             Some((holder, until)) if holder != claim.token && until > Instant::now() => {
+///                 Ok(Acquired::Held { left: until - Instant::now(), holder })
+///             }
+///             _ => {
+///                 row.lease = Some((claim.token, Instant::now() + claim.lease));
+///                 let epoch = *row.epoch.get_or_insert(claim.token); // any random number
+///                 Ok(Acquired::Leader { epoch })
+///             }
+///         }
+///     }
+///
+///     async fn renew(&self, _: &str, token: Token, lease: Duration) -> Result<bool, Infallible> {
+///         let mut row = self.0.lock().unwrap();
+///         let is_held = row.is_held_by(token);
+///         if is_held {
+///             row.lease = Some((token, Instant::now() + lease));
+///         }
+///         Ok(is_held)
+///     }
+///
+///     async fn publish(
+///         &self,
+///         _: &str,
+///         token: Token,
+///         epoch: Epoch,
+///         entry: Entry<u32>,
+///         now: Time,
+///     ) -> Result<Publication, Infallible> {
+///         let mut row = self.0.lock().unwrap();
+///         let has_value = row.value.as_ref().is_some_and(|entry| entry.stale_until() > now);
+///         if row.epoch != Some(epoch) {
+///             let is_superseded = has_value && row.epoch.is_none();
+///             return Ok(if is_superseded { Publication::Superseded } else { Publication::Invalidated });
+///         }
+///         if row.is_held_by(token) {
+///             *row = Row { value: Some(entry), ..Row::default() };
+///             Ok(Publication::Stored)
+///         } else if !has_value {
+///             row.value = Some(entry);
+///             Ok(Publication::Late)
+///         } else {
+///             Ok(Publication::Superseded)
+///         }
+///     }
+///
+///     async fn release(&self, _: &str, token: Token) -> Result<(), Infallible> {
+///         self.abandon("", token);
+///         Ok(())
+///     }
+///
+///     fn abandon(&self, _: &str, token: Token) {
+///         let mut row = self.0.lock().unwrap();
+///         if row.is_held_by(token) {
+///             row.lease = None;
+///         }
+///     }
+/// }
+///
+/// # smol::block_on(async {
+/// let (table, now, second) = (Table::default(), Time::START, Duration::from_secs(1));
+/// let claim = Claim { token: 7, lease: second * 5, epoch_life: second * 600, seen: None };
+/// let Acquired::Leader { epoch } = table.acquire("k", claim, now).await? else { panic!("it is free") };
+/// let other = table.acquire("k", Claim { token: 8, ..claim }, now).await?;
+/// assert!(matches!(other, Acquired::Held { holder: 7, .. }));
+/// assert!(table.renew("k", 7, second * 5).await?);
+///
+/// let entry = Entry::new(42, 1, now, now.after(second * 60), now.after(second * 60), second);
+/// assert_eq!(table.publish("k", 7, epoch, entry, now).await?, Publication::Stored);
+/// let other = table.acquire("k", Claim { token: 8, ..claim }, now).await?;
+/// assert!(matches!(other, Acquired::Filled(entry) if *entry.value() == 42));
+/// # Ok::<(), Infallible>(())
+/// # }).unwrap();
+/// ```
 pub trait Lease<K: ?Sized, V>: Send + Sync {
     /// Why it failed.
     type Error: Error + Send + Sync + 'static;
@@ -204,6 +445,28 @@ pub trait Lease<K: ?Sized, V>: Send + Sync {
 }
 
 /// The same for threads.
+///
+/// # Examples
+///
+/// ```no_run
+/// # #[cfg(feature = "redis")]
+/// # fn example() -> Result<(), oneflight_cache::redis::Error> {
+/// use oneflight_cache::lease::{Acquired, BlockingLease, Claim, Publication};
+/// use oneflight_cache::redis::blocking::RedisStore;
+/// use oneflight_cache::{Entry, Time};
+/// use std::time::Duration;
+///
+/// let store = RedisStore::builder().prefix("shop").connect_blocking("redis://localhost:6379")?;
+/// let (now, second) = (Time::START, Duration::from_secs(1));
+/// let claim = Claim { token: 7, lease: second * 5, epoch_life: second * 600, seen: None };
+/// let acquired: Acquired<String> = store.acquire("k", claim, now)?;
+/// if let Acquired::Leader { epoch } = acquired {
+///     let entry = Entry::new("Ada".to_owned(), 1, now, now.after(second * 60), now.after(second * 60), second);
+///     assert_eq!(store.publish("k", 7, epoch, entry, now)?, Publication::Stored);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub trait BlockingLease<K: ?Sized, V>: Send + Sync {
     /// Why it failed.
     type Error: Error + Send + Sync + 'static;
@@ -259,6 +522,15 @@ pub trait BlockingLease<K: ?Sized, V>: Send + Sync {
 /// The lease of a store that is one process's own: there is none, as the flights of the process are enough.
 ///
 /// `E` is the store's error.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::{Memory, Store};
+///
+/// let memory: Memory<u64, String> = Memory::new(100);
+/// assert!(Store::<u64, String>::lease(&memory).is_none());
+/// ```
 pub struct NoLease<E = Infallible> {
     never: Infallible,
     error: std::marker::PhantomData<fn() -> E>,

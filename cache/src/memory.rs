@@ -68,6 +68,20 @@ impl<K, V> Lifecycle<K, Entry<V>> for HandsOut {
 }
 
 /// Entries that a write has pushed out of a [`Memory`].
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::{BlockingStore, Entry, Memory, Pushed, Time};
+/// use std::time::Duration;
+///
+/// let memory: Memory<u64, String> = Memory::new(100);
+/// let now = Time::START;
+/// let entry = Entry::new("Ada".to_owned(), 1, now, now.after(Duration::MAX), Time::NEVER, Duration::ZERO);
+/// let pushed: Pushed<u64, String> = memory.put(&7, entry, now)?;
+/// drop(pushed); // here, where no lock is held
+/// # Ok::<(), std::convert::Infallible>(())
+/// ```
 #[derive(Debug)]
 pub struct Pushed<K, V> {
     first: Option<(K, Entry<V>)>,
@@ -149,18 +163,49 @@ impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
     }
 
     /// How many entries there are, those included that have expired and were not asked for since.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Memory, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.put(&7, "Ada".to_owned())?;
+    /// assert_eq!(users.store().len(), 1);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Whether there are none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Memory, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.put(&7, "Ada".to_owned())?;
+    /// assert!(!users.store().is_empty());
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// The weight of all entries together.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Memory, blocking::Cache};
+    /// let memory = Memory::weighted(1 << 20, |_: &u64, name: &String| name.len() as u64);
+    /// let users: Cache<u64, String> = Cache::builder().memory(memory).build_blocking();
+    /// users.put(&7, "Ada".to_owned())?;
+    /// assert_eq!(users.store().weight(), 3);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     #[must_use]
     pub fn weight(&self) -> u64 {
         self.entries.weight()

@@ -6,6 +6,19 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// What a cache has done since it was made. The numbers are read one after the other, and others go on meanwhile.
+///
+/// # Examples
+///
+/// ```
+/// # use oneflight_cache::blocking::Cache;
+/// let users: Cache<u64, String> = Cache::builder().build_blocking();
+/// for _ in 0..4 {
+///     users.get_or_load(&7, || Ok("Ada".to_owned()))?;
+/// }
+/// let stats = users.stats();
+/// assert_eq!((stats.loads, stats.hits + stats.early), (1, 3));
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -54,6 +67,17 @@ pub struct Stats {
 }
 
 /// A histogram of load times, by powers of two.
+///
+/// # Examples
+///
+/// ```
+/// # use oneflight_cache::blocking::Cache;
+/// let users: Cache<u64, String> = Cache::builder().build_blocking();
+/// users.get_or_load(&7, || Ok("Ada".to_owned()))?;
+/// let times = users.stats().load_times;
+/// assert!(times.quantile(0.99).is_some());
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadTimes {
     buckets: [u64; BUCKETS],
@@ -84,6 +108,16 @@ impl LoadTimes {
     }
 
     /// How many loads there were.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::blocking::Cache;
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.get_or_load(&7, || Ok("Ada".to_owned()))?;
+    /// assert_eq!(users.stats().load_times.count(), 1);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()

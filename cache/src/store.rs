@@ -210,6 +210,15 @@ pub trait BlockingStore<K: ?Sized, V>: Send + Sync + 'static {
 }
 
 /// A blocking store as one whose futures are ready at once: so there is one way to load, for threads and tasks.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::{Blocking, Memory, Store};
+///
+/// fn is_a_store<S: Store<u64, String>>() {}
+/// is_a_store::<Blocking<Memory<u64, String>>>();
+/// ```
 #[derive(Debug)]
 pub struct Blocking<S>(pub(crate) S);
 

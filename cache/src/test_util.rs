@@ -44,6 +44,14 @@ struct Manual {
 
 impl ManualClock {
     /// A clock that has just begun.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::{Clock, Time, test_util::ManualClock};
+    ///
+    /// assert_eq!(ManualClock::new().now(), Time::START);
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -109,6 +117,20 @@ impl Timer for ManualClock {
 }
 
 /// A store that fails when it is told to, and otherwise does what the one inside does.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::{Cache, Memory, test_util::FaultyStore};
+///
+/// let (store, faults) = FaultyStore::new(Memory::new(100));
+/// let users = Cache::<u64, String>::builder().store(store).build_blocking();
+/// faults.fail_writes(true);
+/// assert!(users.put(&7, "Ada".to_owned()).is_err());
+/// faults.fail_writes(false);
+/// users.put(&7, "Ada".to_owned())?;
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// ```
 #[derive(Debug)]
 pub struct FaultyStore<S> {
     store: S,
@@ -116,11 +138,37 @@ pub struct FaultyStore<S> {
 }
 
 /// Which requests to a [`FaultyStore`] fail. A clone is about the same store.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::{Cache, Memory, test_util::FaultyStore};
+///
+/// let (store, faults) = FaultyStore::new(Memory::new(100));
+/// let users = Cache::<u64, String>::builder().store(store).build_blocking();
+/// faults.clone().fail_reads(true); // also from another thread
+/// assert!(users.get(&7).is_err());
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Arc<[AtomicBool; 2]>);
 
 impl Faults {
     /// Whether reads fail from now on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::{Cache, Memory, test_util::FaultyStore};
+    ///
+    /// let (store, faults) = FaultyStore::new(Memory::new(100));
+    /// let users = Cache::<u64, String>::builder().store(store).build_blocking();
+    /// faults.fail_reads(true);
+    /// assert!(users.get(&7).is_err());
+    /// // A read that loads falls back to its loader.
+    /// assert_eq!(*users.get_or_load(&7, || Ok("Ada".to_owned()))?, "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn fail_reads(&self, fail: bool) {
         self.0[0].store(fail, Ordering::SeqCst);
     }
@@ -151,6 +199,17 @@ impl Faults {
 }
 
 /// Why a [`FaultyStore`] failed.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::test_util::{Fault, FaultyStore};
+/// use oneflight_cache::{BlockingStore, Memory, Time};
+///
+/// let (store, faults) = FaultyStore::new(Memory::<u64, String>::new(100));
+/// faults.fail_reads(true);
+/// assert!(matches!(BlockingStore::<u64, String>::get(&store, &7, Time::START), Err(Fault::Injected)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault<E> {
     /// It was told to.
@@ -195,6 +254,15 @@ impl<S> FaultyStore<S> {
     }
 
     /// The store inside.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::{Memory, test_util::FaultyStore};
+    ///
+    /// let (store, _faults) = FaultyStore::new(Memory::<u64, String>::new(100));
+    /// assert!(store.inner().is_empty());
+    /// ```
     pub fn inner(&self) -> &S {
         &self.store
     }

@@ -111,6 +111,20 @@ where
     V: Clone + Send + Sync + 'static,
 {
     /// Keeps so many entries in memory, each for `life`, of what is in `store`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "redis")] {
+    /// use oneflight_cache::{Tiered, redis::blocking::RedisStore};
+    /// use std::time::Duration;
+    ///
+    /// let server = RedisStore::builder().prefix("shop").connect_blocking("redis://localhost:6379")?;
+    /// let store: Tiered<String, String, _> = Tiered::new(10_000, Duration::from_secs(1), server);
+    /// assert_eq!(store.near_len(), 0);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(capacity: usize, life: Duration, store: S) -> Self
     where
         S: Announces<K>,
@@ -136,11 +150,39 @@ where
     }
 
     /// The store behind the memory.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "redis")] {
+    /// use oneflight_cache::{Tiered, redis::blocking::RedisStore};
+    /// use std::time::Duration;
+    ///
+    /// let server = RedisStore::builder().prefix("shop").connect_blocking("redis://localhost:6379")?;
+    /// let store: Tiered<String, String, _> = Tiered::new(10_000, Duration::from_secs(1), server);
+    /// assert_eq!(store.far().unreadable(), 0);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn far(&self) -> &S {
         &self.far
     }
 
     /// How many entries are in memory.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "redis")] {
+    /// use oneflight_cache::{Tiered, redis::blocking::RedisStore};
+    /// use std::time::Duration;
+    ///
+    /// let server = RedisStore::builder().prefix("shop").connect_blocking("redis://localhost:6379")?;
+    /// let store: Tiered<String, String, _> = Tiered::new(10_000, Duration::from_secs(1), server);
+    /// assert_eq!(store.near_len(), 0); // nothing was read yet
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn near_len(&self) -> usize {
         self.near.memory.len()
     }

@@ -6,6 +6,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A moment on a cache's own clock, to the nanosecond. It means nothing on another clock, and nothing in another process.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::Time;
+/// use std::time::Duration;
+///
+/// let begun = Time::from_start(Duration::from_secs(1));
+/// assert!(Time::START < begun && begun < Time::NEVER);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -16,6 +26,16 @@ impl Time {
     pub const NEVER: Self = Self(u64::MAX);
 
     /// The moment so long after [`START`](Self::START); [`NEVER`](Self::NEVER) if that is more than 584 years.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::Time;
+    /// use std::time::Duration;
+    ///
+    /// assert_eq!(Time::from_start(Duration::ZERO), Time::START);
+    /// assert_eq!(Time::from_start(Duration::MAX), Time::NEVER);
+    /// ```
     #[must_use]
     pub fn from_start(since: Duration) -> Self {
         Self(since.as_secs().saturating_mul(1_000_000_000).saturating_add(since.subsec_nanos().into()))
@@ -39,6 +59,17 @@ impl Time {
     }
 
     /// How much later this is than `earlier`: zero if it is not, [`Duration::MAX`] if this is [`NEVER`](Self::NEVER).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::Time;
+    /// use std::time::Duration;
+    ///
+    /// let later = Time::START.after(Duration::from_secs(2));
+    /// assert_eq!(later.since(Time::START), Duration::from_secs(2));
+    /// assert_eq!(Time::START.since(later), Duration::ZERO);
+    /// ```
     #[must_use]
     #[inline]
     pub fn since(self, earlier: Self) -> Duration {
@@ -86,6 +117,25 @@ impl Time {
 }
 
 /// Where a cache has its time from. It must never go backwards.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::{Cache, Clock, Time};
+/// use std::time::Instant;
+///
+/// /// Begins when the program does.
+/// struct Uptime(Instant);
+///
+/// impl Clock for Uptime {
+///     fn now(&self) -> Time {
+///         Time::from_start(self.0.elapsed())
+///     }
+/// }
+///
+/// let cache: Cache<String, String> = Cache::builder().clock(Uptime(Instant::now())).build();
+/// # let _ = cache;
+/// ```
 pub trait Clock: Send + Sync + 'static {
     /// The time.
     fn now(&self) -> Time;

@@ -46,9 +46,19 @@ impl<K, V> AsyncGroupBuilder<K, V> {
 }
 
 impl<K, V, S> AsyncGroupBuilder<K, V, S> {
-    common_settings!();
+    common_settings!("AsyncGroup");
 
     /// How keys are hashed. A call hashes its key once. Default: hashbrown's, seeded for each group.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::AsyncGroup;
+    /// use std::hash::RandomState;
+    ///
+    /// let group: AsyncGroup<String, u32, RandomState> = AsyncGroup::builder().hasher(RandomState::new()).build();
+    /// assert_eq!(smol::block_on(group.do_call("k", || async { 7 })), 7);
+    /// ```
     pub fn hasher<H: BuildHasher>(self, hasher: H) -> AsyncGroupBuilder<K, V, H> {
         AsyncGroupBuilder { settings: self.settings.with_hasher(hasher), spawner: self.spawner, key: PhantomData }
     }
@@ -77,6 +87,13 @@ impl<K, V, S> AsyncGroupBuilder<K, V, S> {
     }
 
     /// The group.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::builder().build();
+    /// assert_eq!(group.in_flight(), 0);
+    /// ```
     pub fn build(self) -> AsyncGroup<K, V, S> {
         AsyncGroup { group: Arc::new(self.settings.into_group()), spawner: self.spawner }
     }

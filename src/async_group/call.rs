@@ -80,7 +80,16 @@ where
     ///
     /// # Examples
     ///
-    /// See [`AsyncGroup::call`].
+    /// ```
+    /// use oneflight::AsyncGroup;
+    ///
+    /// # smol::block_on(async {
+    /// let group: AsyncGroup<String, Result<u32, String>> = AsyncGroup::new();
+    /// let out = group.call("k").share_ok().run(|| async { Ok(7) }).await?;
+    /// assert_eq!((out.value, out.shared), (Ok(7), false));
+    /// # Ok::<(), oneflight::CallError>(())
+    /// # }).unwrap();
+    /// ```
     pub fn run<W, F>(
         self,
         work: W,

@@ -123,6 +123,23 @@ impl<K, V, S> Drop for Leading<'_, K, V, S> {
 /// own key by whoever holds it is not reported as re-entrant but waits.
 ///
 /// Leaking a guard (`mem::forget`) keeps its flight on for ever; [`SyncGroup::forget`](crate::SyncGroup::forget) frees the key.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight::SyncGroup;
+///
+/// let group: SyncGroup<String, u32> = SyncGroup::new();
+/// std::thread::scope(|threads| {
+///     let lead = group.try_lead("k").expect("no flight is on");
+///     let follower = threads.spawn(|| group.do_call("k", || 0));
+///     while group.waiters("k") == 0 {
+///         std::thread::yield_now();
+///     }
+///     lead.land(7); // from a callback, say
+///     assert_eq!(follower.join().unwrap(), 7);
+/// });
+/// ```
 #[must_use = "dropping the lead abandons the flight"]
 pub struct Lead<'g, K, V, S> {
     leading: Leading<'g, K, V, S>,

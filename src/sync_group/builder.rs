@@ -45,10 +45,22 @@ impl<K, V> SyncGroupBuilder<K, V> {
 }
 
 impl<K, V, S> SyncGroupBuilder<K, V, S> {
-    common_settings!();
+    common_settings!("SyncGroup");
 
     /// The default of [`Call::wait_timeout`](crate::Call::wait_timeout). The methods that return no `Result` wait as long
     /// as it takes, whatever is set here. Default: no limit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::{CallError, SyncGroup};
+    /// use std::time::Duration;
+    ///
+    /// let group: SyncGroup<String, u32> = SyncGroup::builder().wait_timeout(Duration::from_millis(5)).build();
+    /// let lead = group.try_lead("k");
+    /// assert_eq!(group.call("k").run(|| 7), Err(CallError::TimedOut));
+    /// # drop(lead);
+    /// ```
     pub fn wait_timeout(mut self, timeout: Duration) -> Self {
         self.settings.defaults.wait_timeout = Some(timeout);
         self
@@ -70,6 +82,13 @@ impl<K, V, S> SyncGroupBuilder<K, V, S> {
     }
 
     /// The group.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let group: oneflight::SyncGroup<String, u32> = oneflight::SyncGroup::builder().build();
+    /// assert_eq!(group.do_call("k", || 7), 7);
+    /// ```
     pub fn build(self) -> SyncGroup<K, V, S> {
         SyncGroup { group: self.settings.into_group() }
     }

@@ -328,6 +328,18 @@ where
 {
     /// Waits for others at most for `timeout`, then returns [`CallError::TimedOut`]. Never interrupts this caller's own
     /// work. Zero: do not wait. A limit too long for the clock is none. Default: no limit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::{CallError, SyncGroup};
+    /// use std::time::Duration;
+    ///
+    /// let group: SyncGroup<String, u32> = SyncGroup::new();
+    /// let lead = group.try_lead("k");
+    /// assert_eq!(group.call("k").wait_timeout(Duration::ZERO).run(|| 7), Err(CallError::TimedOut));
+    /// # drop(lead);
+    /// ```
     pub fn wait_timeout(mut self, timeout: Duration) -> Self {
         self.options.wait_timeout = Some(timeout);
         self

@@ -3,6 +3,16 @@
 use core::time::Duration;
 
 /// How a [`Fill`](super::Fill) goes about it. All times are monotonic durations; nothing here is a time of day.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::fill::Config;
+/// use std::time::Duration;
+///
+/// let patient = Config { wait: Duration::from_secs(30), ..Config::default() };
+/// assert_eq!(patient.lease, Duration::from_secs(5));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
     /// How long a lease lasts that is not renewed. A leader renews it after each third of that. Default: 5 s.
@@ -64,6 +74,19 @@ impl Default for Config {
 }
 
 /// What to do with a value that is no longer fresh and may still be used.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::fill::{Action, Config, Event, Fill, OnStale};
+/// use std::time::Duration;
+///
+/// let config = Config { on_stale: OnStale::Replace, ..Config::default() };
+/// let mut fill = Fill::read(config, 7, Duration::ZERO);
+/// let action = fill.step(Event::Stale { version: 1 }, Duration::ZERO)?;
+/// assert_eq!(action, Action::Acquire { seen: Some(1) }); // the default would be done now
+/// # Ok::<(), oneflight_cache::fill::Refused>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnStale {
     /// Give it to the caller at once; the driver starts a refresh beside it.
@@ -75,6 +98,16 @@ pub enum OnStale {
 }
 
 /// What to do without another's load, or without the store.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::{Cache, Fallback};
+///
+/// // What is behind the store does not survive all processes at once.
+/// let cache: Cache<String, String> = Cache::builder().on_store_error(Fallback::Fail).build();
+/// # let _ = cache;
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fallback {
     /// Load, and keep the value from the store.

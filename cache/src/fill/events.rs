@@ -18,6 +18,18 @@ pub type Epoch = u128;
 pub type Version = u32;
 
 /// What the driver must do next.
+///
+/// # Examples
+///
+/// ```
+/// # use oneflight_cache::fill::{Action, Config, Event, Fill};
+/// # use std::time::Duration;
+/// # let now = Duration::ZERO;
+/// let mut fill = Fill::read(Config::default(), 7, now);
+/// let action = fill.step(Event::Hit, now)?;
+/// assert!(matches!(action, Action::Done(_)));
+/// # Ok::<(), oneflight_cache::fill::Refused>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a fill goes on only when its action has been done"]
 pub enum Action {
@@ -91,6 +103,19 @@ pub enum Action {
 }
 
 /// What came of an action.
+///
+/// # Examples
+///
+/// ```
+/// # use oneflight_cache::fill::{Action, Config, Event, Fill};
+/// # use std::time::Duration;
+/// # let now = Duration::ZERO;
+/// let mut fill = Fill::read(Config::default(), 7, now);
+/// fill.step(Event::Miss { unreadable: None }, now)?;
+/// let held = Event::Held { left: Duration::from_secs(5), holder: 8, listening: true };
+/// assert!(matches!(fill.step(held, now)?, Action::Wait { .. }));
+/// # Ok::<(), oneflight_cache::fill::Refused>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// There is a fresh value. Whether it is to be refreshed early is for the driver to ask its policy.
@@ -152,6 +177,23 @@ pub enum Event {
 
 /// What came of renewing a lease: of setting it to last [`Config::lease`](super::Config::lease) from now, if it is this
 /// token's.
+///
+/// # Examples
+///
+/// ```
+/// # use oneflight_cache::fill::{Action, Config, Event, Fill};
+/// # use std::time::Duration;
+/// # let now = Duration::ZERO;
+/// use oneflight_cache::fill::Renewal;
+///
+/// let mut fill = Fill::read(Config::default(), 7, now);
+/// fill.step(Event::Miss { unreadable: None }, now)?;
+/// fill.step(Event::Acquired { epoch: 9 }, now)?;
+/// let later = Duration::from_secs(2);
+/// fill.renewed(Renewal::Renewed, later);
+/// assert_eq!(fill.renewal(), Some(later + Config::default().lease / 3));
+/// # Ok::<(), oneflight_cache::fill::Refused>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Renewal {
     /// It was.
@@ -163,6 +205,23 @@ pub enum Renewal {
 }
 
 /// What became of a value that was loaded.
+///
+/// # Examples
+///
+/// ```
+/// # use oneflight_cache::fill::{Action, Config, Event, Fill};
+/// # use std::time::Duration;
+/// # let now = Duration::ZERO;
+/// use oneflight_cache::fill::{Outcome, Published};
+///
+/// let mut fill = Fill::read(Config::default(), 7, now);
+/// fill.step(Event::Miss { unreadable: None }, now)?;
+/// fill.step(Event::Acquired { epoch: 9 }, now)?;
+/// fill.step(Event::LoadOk { store: true }, now)?;
+/// let ended = fill.step(Event::Stored, now)?;
+/// assert_eq!(ended, Action::Done(Outcome::Loaded(Published::Stored)));
+/// # Ok::<(), oneflight_cache::fill::Refused>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Published {
     /// It is in the store.
@@ -186,6 +245,20 @@ pub enum Published {
 }
 
 /// How a fill ended.
+///
+/// # Examples
+///
+/// ```
+/// # use oneflight_cache::fill::{Action, Config, Event, Fill};
+/// # use std::time::Duration;
+/// # let now = Duration::ZERO;
+/// use oneflight_cache::fill::Outcome;
+///
+/// let mut fill = Fill::refresh(Config::default(), 7, 1, now);
+/// // Another has refreshed it already.
+/// assert_eq!(fill.step(Event::Filled, now)?, Action::Done(Outcome::Ducked));
+/// # Ok::<(), oneflight_cache::fill::Refused>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// With the value that was read first.
@@ -210,6 +283,17 @@ pub enum Outcome {
 }
 
 /// An event that cannot have come of the action under way: a mistake of the driver.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::fill::{Action, Config, Event, Fill, Refused};
+/// use std::time::Duration;
+///
+/// let mut fill = Fill::read(Config::default(), 7, Duration::ZERO);
+/// let refused = fill.step(Event::Tick, Duration::ZERO);
+/// assert_eq!(refused, Err(Refused { action: Action::Read, event: Event::Tick }));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Refused {
     /// The action under way.

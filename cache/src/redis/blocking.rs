@@ -37,6 +37,16 @@ pub struct RedisStore<C = Bytes>(pub(super) Values<BlockingLink, C>);
 
 impl RedisStore {
     /// Sets one up.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::redis::blocking::RedisStore;
+    ///
+    /// let store = RedisStore::builder().prefix("shop").connect_blocking("redis://localhost:6379")?;
+    /// # let _ = store;
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -45,6 +55,16 @@ impl RedisStore {
 impl<C> RedisStore<C> {
     /// How often there was a value that could not be read: it was a miss. It may have been cut, or of another format, or
     /// somebody else's.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::redis::blocking::RedisStore;
+    ///
+    /// let store = RedisStore::builder().prefix("shop").connect_blocking("redis://localhost:6379")?;
+    /// assert_eq!(store.unreadable(), 0); // nothing was read yet
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn unreadable(&self) -> u64 {
         self.0.unreadable()
     }

@@ -65,6 +65,16 @@ impl Builder {
 impl<C> Builder<C> {
     /// What the names of all keys and channels begin with: stores with different prefixes share nothing. Braces in it are
     /// harmless, but with a `}` all keys are in one slot of a cluster.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::redis::blocking::RedisStore;
+    ///
+    /// let store = RedisStore::builder().prefix("shop").connect_blocking("redis://localhost:6379")?;
+    /// # let _ = store;
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
@@ -72,6 +82,16 @@ impl<C> Builder<C> {
 
     /// The version of what is stored: stores with different ones share nothing. So during a deploy the old and the new version
     /// of a program do not overwrite each other's values.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::redis::blocking::RedisStore;
+    ///
+    /// let store = RedisStore::builder().prefix("shop").schema(2).connect_blocking("redis://localhost:6379")?;
+    /// # let _ = store;
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn schema(mut self, version: u32) -> Self {
         self.schema = version;
         self
@@ -96,12 +116,34 @@ impl<C> Builder<C> {
     }
 
     /// How long to wait for a connection.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::redis::blocking::RedisStore;
+    /// use std::time::Duration;
+    ///
+    /// let store = RedisStore::builder().connect_timeout(Duration::from_millis(200)).connect_blocking("redis://localhost:6379")?;
+    /// # let _ = store;
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.limits.connect = limit;
         self
     }
 
     /// How long to wait for each reply. After that the request has failed, whether it was carried out or not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::redis::blocking::RedisStore;
+    /// use std::time::Duration;
+    ///
+    /// let store = RedisStore::builder().response_timeout(Duration::from_millis(50)).connect_blocking("redis://localhost:6379")?;
+    /// # let _ = store;
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn response_timeout(mut self, limit: Duration) -> Self {
         self.limits.response = limit;
         self
@@ -109,6 +151,16 @@ impl<C> Builder<C> {
 
     /// How many connections a store for threads may have open, one of which is used by one thread at a time; 32 unless it is set.
     /// Whoever finds all of them in use waits for one as long as for a reply. A store for tasks has one connection for all.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::redis::blocking::RedisStore;
+    ///
+    /// let store = RedisStore::builder().max_connections(8).connect_blocking("redis://localhost:6379")?;
+    /// # let _ = store;
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.limits.connections = connections;
         self
@@ -116,6 +168,17 @@ impl<C> Builder<C> {
 
     /// After another process has cleared the store, this one may read old values for so long, unless it is told before that.
     /// Once in that time a read also asks whether the store was cleared, in the same round trip.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::redis::blocking::RedisStore;
+    /// use std::time::Duration;
+    ///
+    /// let store = RedisStore::builder().generation_life(Duration::from_millis(100)).connect_blocking("redis://localhost:6379")?;
+    /// # let _ = store;
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn generation_life(mut self, life: Duration) -> Self {
         self.generation_life = life;
         self
@@ -127,12 +190,34 @@ impl<C> Builder<C> {
     /// # Errors
     ///
     /// [`Error::Refused`] if the URL makes no sense.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::redis::{Error, blocking::RedisStore};
+    ///
+    /// let store = RedisStore::builder().connect_blocking("redis://localhost:6379")?;
+    /// assert_eq!(store.unreadable(), 0);
+    /// assert!(matches!(RedisStore::builder().connect_blocking("localhost"), Err(Error::Refused(_))));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn connect_blocking(self, url: &str) -> Result<blocking::RedisStore<C>, Error> {
         Ok(self.with_client_blocking(redis::Client::open(url)?))
     }
 
     /// As [`connect_blocking`](Self::connect_blocking), by a client that has been set up already: for TLS with certificates of
     /// one's own, say.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::redis::blocking::RedisStore;
+    ///
+    /// let client = redis::Client::open("redis://localhost:6379")?;
+    /// let store = RedisStore::builder().prefix("shop").with_client_blocking(client);
+    /// # let _ = store;
+    /// # Ok::<(), redis::RedisError>(())
+    /// ```
     #[must_use]
     pub fn with_client_blocking(self, client: redis::Client) -> blocking::RedisStore<C> {
         let link = BlockingLink::new(client, self.limits, nonce() as u64);
@@ -145,6 +230,16 @@ impl<C> Builder<C> {
     /// # Errors
     ///
     /// [`Error::Refused`] if the URL makes no sense.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::redis::blocking::RedisLease;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease_blocking("redis://localhost:6379")?;
+    /// # let _ = leases;
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn lease_blocking(self, url: &str) -> Result<blocking::RedisLease, Error> {
         let link = BlockingLink::new(redis::Client::open(url)?, self.limits, nonce() as u64);
         Ok(blocking::RedisLease(Leases::new(Steps::new(link, self.names(), Generation::fixed()))))
@@ -168,6 +263,18 @@ impl<C> Builder<C> {
     /// # Errors
     ///
     /// [`Error::Refused`] if the URL makes no sense; and outside of tokio, if there is only the feature `redis-tokio`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "redis-smol")] {
+    /// use oneflight_cache::redis::RedisStore;
+    ///
+    /// let store = RedisStore::builder().prefix("shop").connect("redis://localhost:6379")?;
+    /// # let _ = store;
+    /// # }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn connect(self, url: &str) -> Result<RedisStore<C>, Error> {
         let link = AnyLink::Single(TaskLink::open(url, self.limits, nonce() as u64)?);
         Ok(self.on(link))
@@ -178,6 +285,19 @@ impl<C> Builder<C> {
     /// # Errors
     ///
     /// [`Error::Refused`] outside of tokio, if there is only the feature `redis-tokio`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "redis-smol")] {
+    /// use oneflight_cache::redis::RedisStore;
+    ///
+    /// let client = redis::Client::open("redis://localhost:6379")?;
+    /// let store = RedisStore::builder().prefix("shop").with_client(&client)?;
+    /// # let _ = store;
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn with_client(self, client: &redis::Client) -> Result<RedisStore<C>, Error> {
         let link = AnyLink::Single(TaskLink::new(client, self.limits, nonce() as u64)?);
         Ok(self.on(link))
@@ -189,6 +309,19 @@ impl<C> Builder<C> {
     /// # Errors
     ///
     /// As [`connect`](Self::connect), and if there is no URL.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "redis-smol")] {
+    /// use oneflight_cache::redis::RedisStore;
+    ///
+    /// let servers = ["redis://localhost:7000", "redis://localhost:7001"];
+    /// let store = RedisStore::builder().prefix("shop").connect_cluster(servers)?;
+    /// # let _ = store;
+    /// # }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     #[cfg(feature = "redis-cluster")]
     pub fn connect_cluster<U: redis::IntoConnectionInfo>(
         self,
@@ -203,6 +336,18 @@ impl<C> Builder<C> {
     /// # Errors
     ///
     /// As [`connect`](Self::connect).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "redis-smol")] {
+    /// use oneflight_cache::redis::RedisLease;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease("redis://localhost:6379")?;
+    /// # let _ = leases;
+    /// # }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn lease(self, url: &str) -> Result<RedisLease, Error> {
         let link = AnyLink::Single(TaskLink::open(url, self.limits, nonce() as u64)?);
         Ok(RedisLease(Leases::new(Steps::new(link, self.names(), Generation::fixed()))))

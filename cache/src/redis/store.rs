@@ -43,6 +43,18 @@ pub struct RedisStore<C = Bytes>(pub(super) Values<AnyLink, C>);
 
 impl RedisStore {
     /// Sets one up.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "redis-smol")] {
+    /// use oneflight_cache::redis::RedisStore;
+    ///
+    /// let store = RedisStore::builder().prefix("shop").connect("redis://localhost:6379")?;
+    /// # let _ = store;
+    /// # }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -51,6 +63,18 @@ impl RedisStore {
 impl<C> RedisStore<C> {
     /// How often there was a value that could not be read: it was a miss. It may have been cut, or of another format, or
     /// somebody else's.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "redis-smol")] {
+    /// use oneflight_cache::redis::RedisStore;
+    ///
+    /// let store = RedisStore::builder().prefix("shop").connect("redis://localhost:6379")?;
+    /// assert_eq!(store.unreadable(), 0); // nothing was read yet
+    /// # }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn unreadable(&self) -> u64 {
         self.0.unreadable()
     }

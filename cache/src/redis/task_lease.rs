@@ -35,6 +35,19 @@ pub struct RedisLease(pub(super) Leases<AnyLink>);
 
 impl RedisLease {
     /// Sets one up. Its [`codec`](Builder::codec) and [`generation_life`](Builder::generation_life) do not matter here.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # smol::block_on(async {
+    /// use oneflight_cache::redis::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease("redis://localhost:6379")?;
+    /// # let _ = (leases, Duration::ZERO);
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -48,6 +61,21 @@ impl RedisLease {
     /// # Cancel safety
     ///
     /// If it is dropped, the lease is given up.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # smol::block_on(async {
+    /// use oneflight_cache::redis::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease("redis://localhost:6379")?;
+    /// if let Some(lease) = leases.acquire("daily", Duration::from_secs(30)).await? {
+    ///     println!("it is ours: {lease:?}");
+    /// }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn acquire<K: CacheKey + ?Sized + Sync>(
         &self,
         key: &K,
@@ -62,6 +90,22 @@ impl RedisLease {
     /// # Errors
     ///
     /// If the server cannot be asked.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # smol::block_on(async {
+    /// use oneflight_cache::redis::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease("redis://localhost:6379")?;
+    /// if let Some(report) = leases.get("daily").await? {
+    ///     println!("{} bytes", report.len());
+    /// }
+    /// # let _ = Duration::ZERO;
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn get<K: CacheKey + ?Sized + Sync>(&self, key: &K) -> Result<Option<Vec<u8>>, Error> {
         self.0.get(key).await
     }
@@ -74,6 +118,27 @@ impl fmt::Debug for RedisLease {
 }
 
 /// A lease that is held. It is given up when this is dropped, by a task of its own; if that fails, it runs out by itself.
+///
+/// # Examples
+///
+/// ```no_run
+/// # smol::block_on(async {
+/// use oneflight_cache::redis::RedisLease;
+/// use std::time::Duration;
+///
+/// let leases = RedisLease::builder().prefix("reports").lease("redis://localhost:6379")?;
+/// if let Some(mut lease) = leases.acquire("daily", Duration::from_secs(30)).await? {
+///     for page in ["one", "two"] {
+///         println!("{page}");
+///         if !lease.renew(Duration::from_secs(30)).await? {
+///             break; // it is another's now
+///         }
+///     }
+///     lease.release().await?;
+/// }
+/// # Ok::<(), oneflight_cache::redis::Error>(())
+/// # }).unwrap();
+/// ```
 #[must_use = "a lease is given up when it is dropped"]
 pub struct HeldLease(Held<AnyLink>);
 
@@ -83,12 +148,42 @@ impl HeldLease {
     /// # Errors
     ///
     /// If the server cannot be asked: then it lasts as long as it did, or longer.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # smol::block_on(async {
+    /// use oneflight_cache::redis::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease("redis://localhost:6379")?;
+    /// if let Some(mut lease) = leases.acquire("daily", Duration::from_secs(30)).await? {
+    ///     assert!(lease.renew(Duration::from_secs(60)).await?);
+    /// }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn renew(&mut self, ttl: Duration) -> Result<bool, Error> {
         self.0.renew(ttl).await
     }
 
     /// Whether it is lost, or may be: its time is up as far as this process knows, or the server has said so. It asks nobody.
     /// False says nothing about the next moment.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # smol::block_on(async {
+    /// use oneflight_cache::redis::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease("redis://localhost:6379")?;
+    /// if let Some(lease) = leases.acquire("daily", Duration::from_secs(30)).await? {
+    ///     assert!(!lease.is_lost());
+    /// }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// # }).unwrap();
+    /// ```
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.0.is_lost()
@@ -100,6 +195,24 @@ impl HeldLease {
     /// # Errors
     ///
     /// If the server cannot be asked. Then it may have been stored or not.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # smol::block_on(async {
+    /// use oneflight_cache::redis::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease("redis://localhost:6379")?;
+    /// use oneflight_cache::lease::Publication;
+    ///
+    /// if let Some(lease) = leases.acquire("daily", Duration::from_secs(30)).await? {
+    ///     let stored = lease.store(b"all is well", Duration::from_secs(24 * 3_600)).await?;
+    ///     assert_eq!(stored, Publication::Stored);
+    /// }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn store(mut self, value: &[u8], life: Duration) -> Result<Publication, Error> {
         self.0.store(value, life).await
     }
@@ -109,6 +222,21 @@ impl HeldLease {
     /// # Errors
     ///
     /// If the server cannot be asked.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # smol::block_on(async {
+    /// use oneflight_cache::redis::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease("redis://localhost:6379")?;
+    /// if let Some(lease) = leases.acquire("daily", Duration::from_secs(30)).await? {
+    ///     assert!(lease.release().await?);
+    /// }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn release(mut self) -> Result<bool, Error> {
         self.0.release().await
     }

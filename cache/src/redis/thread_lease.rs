@@ -32,6 +32,17 @@ pub struct RedisLease(pub(super) Leases<BlockingLink>);
 
 impl RedisLease {
     /// Sets one up. Its [`codec`](Builder::codec) and [`generation_life`](Builder::generation_life) do not matter here.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::redis::blocking::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease_blocking("redis://localhost:6379")?;
+    /// # let _ = (leases, Duration::ZERO);
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -41,6 +52,19 @@ impl RedisLease {
     /// # Errors
     ///
     /// If the server cannot be asked. The lease may have been taken all the same: then it runs out by itself.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use oneflight_cache::redis::blocking::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease_blocking("redis://localhost:6379")?;
+    /// if let Some(lease) = leases.acquire("daily", Duration::from_secs(30))? {
+    ///     println!("it is ours: {lease:?}");
+    /// }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn acquire<K: CacheKey + ?Sized>(&self, key: &K, ttl: Duration) -> Result<Option<HeldLease>, Error> {
         let mut lease = self.0.claim(key);
         Ok(block_on(lease.acquire(ttl))?.then_some(HeldLease(lease)))
@@ -51,6 +75,20 @@ impl RedisLease {
     /// # Errors
     ///
     /// If the server cannot be asked.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use oneflight_cache::redis::blocking::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease_blocking("redis://localhost:6379")?;
+    /// if let Some(report) = leases.get("daily")? {
+    ///     println!("{} bytes", report.len());
+    /// }
+    /// # let _ = Duration::ZERO;
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn get<K: CacheKey + ?Sized>(&self, key: &K) -> Result<Option<Vec<u8>>, Error> {
         block_on(self.0.get(key))
     }
@@ -63,6 +101,25 @@ impl fmt::Debug for RedisLease {
 }
 
 /// A lease that is held. Dropping it does not give it up, as that would block: it runs out by itself.
+///
+/// # Examples
+///
+/// ```no_run
+/// use oneflight_cache::redis::blocking::RedisLease;
+/// use std::time::Duration;
+///
+/// let leases = RedisLease::builder().prefix("reports").lease_blocking("redis://localhost:6379")?;
+/// if let Some(mut lease) = leases.acquire("daily", Duration::from_secs(30))? {
+///     for page in ["one", "two"] {
+///         println!("{page}");
+///         if !lease.renew(Duration::from_secs(30))? {
+///             break; // it is another's now
+///         }
+///     }
+///     lease.release()?;
+/// }
+/// # Ok::<(), oneflight_cache::redis::Error>(())
+/// ```
 #[must_use = "a lease that nobody gives up blocks others until it runs out"]
 pub struct HeldLease(Held<BlockingLink>);
 
@@ -72,12 +129,38 @@ impl HeldLease {
     /// # Errors
     ///
     /// If the server cannot be asked: then it lasts as long as it did, or longer.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use oneflight_cache::redis::blocking::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease_blocking("redis://localhost:6379")?;
+    /// if let Some(mut lease) = leases.acquire("daily", Duration::from_secs(30))? {
+    ///     assert!(lease.renew(Duration::from_secs(60))?);
+    /// }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn renew(&mut self, ttl: Duration) -> Result<bool, Error> {
         block_on(self.0.renew(ttl))
     }
 
     /// Whether it is lost, or may be: its time is up as far as this process knows, or the server has said so. It asks nobody.
     /// False says nothing about the next moment.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use oneflight_cache::redis::blocking::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease_blocking("redis://localhost:6379")?;
+    /// if let Some(lease) = leases.acquire("daily", Duration::from_secs(30))? {
+    ///     assert!(!lease.is_lost());
+    /// }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.0.is_lost()
@@ -89,6 +172,22 @@ impl HeldLease {
     /// # Errors
     ///
     /// If the server cannot be asked. Then it may have been stored or not.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use oneflight_cache::redis::blocking::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease_blocking("redis://localhost:6379")?;
+    /// use oneflight_cache::lease::Publication;
+    ///
+    /// if let Some(lease) = leases.acquire("daily", Duration::from_secs(30))? {
+    ///     let stored = lease.store(b"all is well", Duration::from_secs(24 * 3_600))?;
+    ///     assert_eq!(stored, Publication::Stored);
+    /// }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn store(mut self, value: &[u8], life: Duration) -> Result<Publication, Error> {
         block_on(self.0.store(value, life))
     }
@@ -98,6 +197,19 @@ impl HeldLease {
     /// # Errors
     ///
     /// If the server cannot be asked.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use oneflight_cache::redis::blocking::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease_blocking("redis://localhost:6379")?;
+    /// if let Some(lease) = leases.acquire("daily", Duration::from_secs(30))? {
+    ///     assert!(lease.release()?);
+    /// }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
     pub fn release(mut self) -> Result<bool, Error> {
         block_on(self.0.release())
     }
