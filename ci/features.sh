@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Do the packages build, without a warning, with the combinations of their features: the library with every one that has a
-# lock, the cache with each one and each two, and with all? And are a build without a lock, `--cfg loom` without the feature
+# lock, the cache with each one, and with all? And are a build without a lock, `--cfg loom` without the feature
 # `loom`, and a cluster without a runtime refused with a message that says so?
 #
 #     bash ci/features.sh
@@ -9,7 +9,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 case ${1:-} in
-    '') depth=(--depth 2) ;;
+    '') depth=(--depth 1) ;;
     whole) depth=() ;;
     *) die "usage: bash ci/features.sh [whole]" ;;
 esac
