@@ -28,7 +28,7 @@ use std::sync::Arc;
 ///
 /// | a key that | costs its caller |
 /// |---|---|
-/// | is stored | what a hit costs: it is not gathered |
+/// | is stored | what a hit costs, and a copy of the key: it is not gathered |
 /// | is being loaded: by a collector, by `get_or_load`, by another process | waits for that: it is not gathered |
 /// | is neither | waits for the [`window`](CollectorBuilder::window) of its batch, or until the batch has [`max_batch`](CollectorBuilder::max_batch) keys, and then for the load |
 /// | is to be refreshed | nothing with a [`spawner`](crate::Builder::spawner): the refresh is a caller of the batch |

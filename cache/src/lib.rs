@@ -35,6 +35,11 @@
 //! [`helper_threads`](Builder::helper_threads) for threads. Without these, the call that drew one does it before it returns,
 //! while all others get the old value at once.
 //!
+//! # Several keys
+//!
+//! [`get_or_load_many`](Cache::get_or_load_many) loads those together that one caller asks for, a [`Collector`] those that many
+//! callers ask for one by one. Either way each key has a flight of its own, which others join.
+//!
 //! # Writes win
 //!
 //! What a `put` or an `invalidate` meets, a load, a refresh or a batch that is on, is not stored after it, and is joined by
