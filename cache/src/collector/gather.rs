@@ -236,3 +236,6 @@ impl<K, V, E> Drop for Asked<K, V, E> {
         drop(gone);
     }
 }
+
+#[cfg(test)]
+mod tests;
