@@ -51,7 +51,7 @@ cases! {
     alone {
         stored_stale_absent_and_loading_keys_in_one_call
         no_keys_ask_for_nothing
-        ten_thousand_keys_come_in_their_order_by_one_call
+        very_many_keys_come_in_their_order_by_one_call
         one_key_that_fails_fails_the_call_and_is_free
         batches_in_opposite_orders_load_each_key_once
         a_write_during_a_batch_wins
