@@ -43,6 +43,10 @@ fn run(gather: &Arc<Keys>, asked: &Asked<Key, u32, ()>) -> Vec<Result<u32, ()>> 
     asked.outcomes(&block_on(Arc::clone(gather).run(asked.batch))).collect()
 }
 
+fn batches(gather: &Keys) -> usize {
+    gather.state.lock().batches.len()
+}
+
 #[test]
 fn a_caller_that_comes_to_the_flight_when_it_has_ended_finds_what_it_came_to() {
     let (gather, calls) = gather(10);
@@ -60,17 +64,17 @@ fn nothing_is_left_of_a_batch_when_its_last_caller_has_gone() {
     let asked = ask(&gather, &[1, 2, 3, 2, 1]);
     let keys: Vec<usize> = asked.iter().map(|asked| asked.places.len()).collect();
     assert_eq!(keys, [2, 2, 1]);
-    assert_eq!((gather.state.lock().batches.len(), gather.gathered()), (3, 1));
+    assert_eq!((batches(&gather), gather.gathered()), (3, 1));
     assert_eq!(asked.iter().map(|asked| run(&gather, asked).len()).collect::<Vec<_>>(), keys);
     drop(asked);
-    assert_eq!((gather.state.lock().batches.len(), gather.gathered()), (0, 0));
+    assert_eq!((batches(&gather), gather.gathered()), (0, 0));
 }
 
 #[test]
 fn a_key_whose_hash_panics_takes_its_callers_other_keys_out_and_no_others() {
     let (gather, _) = gather(10);
     assert!(catch_unwind(AssertUnwindSafe(|| ask(&gather, &[13]))).is_err());
-    assert!(gather.state.lock().batches.is_empty());
+    assert_eq!(batches(&gather), 0);
     let other = ask(&gather, &[1]);
     assert!(catch_unwind(AssertUnwindSafe(|| ask(&gather, &[1, 2, 13, 3]))).is_err());
     assert_eq!(gather.gathered(), 1);
