@@ -1,8 +1,10 @@
 //! The cache for threads.
 
+mod collector;
 mod read;
 mod side;
 
+pub use collector::Collector;
 pub(crate) use side::ThreadSide;
 
 use crate::builder::Builder;

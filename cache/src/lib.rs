@@ -35,6 +35,11 @@
 //! [`helper_threads`](Builder::helper_threads) for threads. Without these, the call that drew one does it before it returns,
 //! while all others get the old value at once.
 //!
+//! # Several keys
+//!
+//! [`get_or_load_many`](Cache::get_or_load_many) loads those together that one caller asks for, a [`Collector`] those that many
+//! callers ask for one by one. Either way each key has a flight of its own, which others join.
+//!
 //! # Writes win
 //!
 //! What a `put` or an `invalidate` meets, a load, a refresh or a batch that is on, is not stored after it, and is joined by
@@ -54,6 +59,7 @@ mod breaker;
 mod builder;
 mod cache;
 mod call;
+mod collector;
 mod config;
 mod entry;
 mod error;
@@ -84,6 +90,7 @@ mod time;
 pub use builder::Builder;
 pub use cache::Cache;
 pub use call::Call;
+pub use collector::{BatchOutput, Collector, CollectorBuilder};
 pub use entry::{Entry, Fetched, Source};
 pub use error::{BoxError, Error, StoreError};
 pub use fill::Fallback;

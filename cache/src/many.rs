@@ -1,6 +1,6 @@
 //! Several keys in one call.
 
-mod leased;
+pub(crate) mod leased;
 
 use crate::blocking::{self, ThreadSide};
 use crate::cache::{Cache, TaskSide};

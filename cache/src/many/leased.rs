@@ -117,7 +117,7 @@ async fn wait_for_any<K, V, E, S>(flights: &mut [(usize, Flight<'_, K, V, E, S>,
 }
 
 /// All of them at once.
-async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+pub(crate) async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut futures: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
     poll_fn(|cx| {
         let mut is_ready = true;

@@ -1,0 +1,84 @@
+//! What cannot be seen from outside, or not each time.
+
+use super::{Asked, Gather, Loader};
+use crate::time::{AnyClock, BoxFuture, block_on};
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// A key whose `Hash` panics if it is unlucky.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Key(u32);
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        assert!(self.0 != 13, "unlucky");
+        self.0.hash(state);
+    }
+}
+
+type Keys = Gather<Key, u32, ()>;
+
+/// Without a window, and with what counts the calls of the loader.
+fn gather(max_batch: usize) -> (Arc<Keys>, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let loader: Loader<Key, u32, ()> = Box::new(move |keys| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Box::pin(std::future::ready(keys.iter().map(|key| Ok(key.0)).collect()))
+    });
+    let timer = Arc::new(|_| Box::pin(std::future::ready(())) as BoxFuture);
+    let (window, clock, state) = (Duration::ZERO, AnyClock::system(), Default::default());
+    (Arc::new(Gather { window, max_batch, clock, timer, loader, state }), calls)
+}
+
+fn ask(gather: &Arc<Keys>, keys: &[u32]) -> Vec<Asked<Key, u32, ()>> {
+    gather.ask(keys.iter().copied().map(Key).collect())
+}
+
+/// What the keys come to.
+fn run(gather: &Arc<Keys>, asked: &Asked<Key, u32, ()>) -> Vec<Result<u32, ()>> {
+    asked.outcomes(&block_on(Arc::clone(gather).run(asked.batch))).collect()
+}
+
+fn batches(gather: &Keys) -> usize {
+    gather.state.lock().batches.len()
+}
+
+#[test]
+fn a_caller_that_comes_to_the_flight_when_it_has_ended_finds_what_it_came_to() {
+    let (gather, calls) = gather(10);
+    let (early, late) = (ask(&gather, &[1, 2]), ask(&gather, &[2, 3]));
+    assert_eq!(early[0].batch, late[0].batch);
+    assert_eq!(run(&gather, &early[0]), [Ok(1), Ok(2)]);
+    drop(early);
+    assert_eq!(run(&gather, &late[0]), [Ok(2), Ok(3)]);
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn nothing_is_left_of_a_batch_when_its_last_caller_has_gone() {
+    let (gather, _) = gather(2);
+    let asked = ask(&gather, &[1, 2, 3, 2, 1]);
+    let keys: Vec<usize> = asked.iter().map(|asked| asked.places.len()).collect();
+    assert_eq!(keys, [2, 2, 1]);
+    assert_eq!((batches(&gather), gather.gathered()), (3, 1));
+    assert_eq!(asked.iter().map(|asked| run(&gather, asked).len()).collect::<Vec<_>>(), keys);
+    drop(asked);
+    assert_eq!((batches(&gather), gather.gathered()), (0, 0));
+}
+
+#[test]
+fn a_key_whose_hash_panics_takes_its_callers_other_keys_out_and_no_others() {
+    let (gather, _) = gather(10);
+    assert!(catch_unwind(AssertUnwindSafe(|| ask(&gather, &[13]))).is_err());
+    assert_eq!(batches(&gather), 0);
+    let other = ask(&gather, &[1]);
+    assert!(catch_unwind(AssertUnwindSafe(|| ask(&gather, &[1, 2, 13, 3]))).is_err());
+    assert_eq!(gather.gathered(), 1);
+    let next = ask(&gather, &[2]);
+    assert_eq!(run(&gather, &other[0]), [Ok(1)]);
+    assert_eq!(run(&gather, &next[0]), [Ok(2)]);
+}

@@ -1,0 +1,101 @@
+//! What only threads have.
+
+use crate::bench::{Calls, WINDOW, gathering, numbers};
+use crate::support::gate::Gate;
+use crate::support::limits::{until, within_limit};
+use crate::support::run::{run, told};
+use crate::support::way::{Fail, builder};
+use oneflight_cache::blocking::{Cache, Collector};
+use oneflight_cache::test_util::ManualClock;
+use oneflight_cache::{BoxError, Error, StoreError};
+use std::io;
+use std::sync::Arc;
+
+/// The thread that runs a batch is in the loader; others come, and run the next one.
+#[test]
+fn a_batch_is_gathered_and_loaded_while_another_is_loaded() {
+    within_limit(|| {
+        let (clock, calls) = (ManualClock::new(), Calls::default());
+        let (begun, end) = (Gate::new(), Gate::new());
+        let load = {
+            let (calls, begun, end) = (calls.clone(), begun.clone(), end.clone());
+            move |keys: Vec<String>| {
+                if calls.add(&keys) == 1 {
+                    begun.open();
+                    end.wait();
+                }
+                Ok::<_, u32>(numbers(&keys))
+            }
+        };
+        let collector: Collector<String, u32, Fail> =
+            builder(&clock).build_blocking().collector(load).window(WINDOW).build();
+        let first = gathering(&collector, "1");
+        clock.advance(WINDOW);
+        begun.wait();
+        let second = gathering(&collector, "2");
+        clock.advance(WINDOW);
+        assert_eq!(told(second.end()).0, 2);
+        assert!(!first.has_ended());
+        end.open();
+        assert_eq!(told(first.end()).0, 1);
+        assert_eq!(calls.get(), [["1"], ["2"]]);
+    });
+}
+
+/// A caller of several batches is in the loader of the first; the second is loaded by another of its callers.
+#[test]
+fn a_batch_does_not_wait_for_a_caller_that_is_busy_with_another() {
+    within_limit(|| {
+        let clock = ManualClock::new();
+        let (begun, end) = (Gate::new(), Gate::new());
+        let load = {
+            let (begun, end) = (begun.clone(), end.clone());
+            move |keys: Vec<String>| {
+                if keys[0] == "1" {
+                    begun.open();
+                    end.wait();
+                }
+                Ok::<_, u32>(numbers(&keys))
+            }
+        };
+        let cache = builder(&clock).build_blocking();
+        let collector: Collector<String, u32, Fail> = cache.collector(load).window(WINDOW).max_batch(2).build();
+        let several = run({
+            let collector = collector.clone();
+            move || collector.load_many(["1", "2", "3"])
+        });
+        begun.wait();
+        until("the last key is gathered", || collector.gathered() == 1);
+        assert_eq!(told(collector.load("4")).0, 4);
+        assert!(!several.has_ended());
+        end.open();
+        assert_eq!(several.end().unwrap().iter().map(|it| it.value).collect::<Vec<_>>(), [1, 2, 3]);
+    });
+}
+
+#[test]
+fn each_key_may_have_a_result_of_its_own() {
+    within_limit(|| {
+        let load = |keys: Vec<u32>| {
+            let of_one = |key: &u32| if *key == 13 { Err(Arc::new(io::Error::other("unlucky"))) } else { Ok(*key) };
+            keys.iter().map(of_one).collect::<Vec<_>>()
+        };
+        let cache: Cache<u32, u32, BoxError> = Cache::builder().build_blocking();
+        let numbers = cache.collector(load).window(std::time::Duration::MAX).max_batch(2).build();
+        std::thread::scope(|threads| {
+            let unlucky = threads.spawn(|| numbers.load(&13));
+            assert_eq!(*numbers.load(&12).unwrap(), 12);
+            let error = unlucky.join().unwrap();
+            assert!(matches!(error, Err(Error::Load(error)) if error.to_string() == "unlucky"));
+        });
+    });
+}
+
+#[test]
+fn the_default_timer_needs_no_executor() {
+    within_limit(|| {
+        let cache: Cache<u32, u32> = Cache::builder().build_blocking();
+        let same = cache.collector(Ok::<_, StoreError>).build();
+        assert_eq!(*same.load(&7).unwrap(), 7);
+    });
+}
