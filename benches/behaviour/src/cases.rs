@@ -7,6 +7,7 @@ mod forgetting;
 mod leaving;
 mod panics;
 mod parallel;
+mod refresh;
 mod values;
 mod wakers;
 mod writes;
@@ -37,7 +38,7 @@ pub(crate) struct Case {
 
 /// All cases, in the order of the table.
 pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
-    let files: [&'static [Case]; 10] = [
+    let files: [&'static [Case]; 11] = [
         parallel::CASES,
         leaving::CASES,
         wakers::CASES,
@@ -46,6 +47,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
         forgetting::CASES,
         circles::CASES,
         writes::CASES,
+        refresh::CASES,
         batches::CASES,
         values::CASES,
     ];

@@ -110,9 +110,9 @@ impl Plan {
     /// As the work of a task.
     pub(crate) fn task(self) -> Work {
         Box::new(move || {
-            let begun = Begun::new();
             Box::pin(async move {
-                let _begun = begun;
+                // Not before: some peers make the future of every caller, and poll one.
+                let _begun = Begun::new();
                 for _ in 0..self.ticks {
                     next_tick().await;
                 }

@@ -27,6 +27,24 @@ pub(crate) enum End {
     Panicked,
 }
 
+/// Lets the time go on until it is over, and says how many ticks that took. If it never is, the case ends here: it hangs.
+pub(crate) fn pass_time_until(mut is_over: impl FnMut() -> bool) -> usize {
+    let start = Instant::now();
+    let mut ticks = 0;
+    while !is_over() {
+        if ticks > MOST_TICKS {
+            // All works have long ended, and nobody has done anything since: what could still help is a timer of the peer's.
+            thread::sleep(PAUSE);
+            if start.elapsed() > LIMIT {
+                crate::run::report_hang();
+            }
+        }
+        tick();
+        ticks += 1;
+    }
+    ticks
+}
+
 /// Callers of one peer, by number in the order in which they came.
 pub(crate) trait Crowd {
     type Side: Side;
@@ -65,26 +83,12 @@ pub(crate) trait Crowd {
         self.join(call)
     }
 
-    /// Lets the time go on until all callers have ended, and says how many ticks that took. If one never does, the case ends
-    /// here: it hangs.
+    /// Lets the time go on until all callers have ended, and says how many ticks that took.
     fn finish(&mut self) -> usize {
-        let start = Instant::now();
-        for ticks in 0.. {
+        pass_time_until(|| {
             self.settle();
-            if self.is_over() {
-                return ticks;
-            }
-            if ticks > MOST_TICKS {
-                // All works have long ended, and nobody has done anything since: what could still help is a timer of the
-                // peer's own.
-                thread::sleep(PAUSE);
-                if start.elapsed() > LIMIT {
-                    crate::run::report_hang();
-                }
-            }
-            tick();
-        }
-        unreachable!("the numbers do not end")
+            self.is_over()
+        })
     }
 
     /// Lets one more call end, and all that are on.

@@ -91,6 +91,11 @@ pub(crate) trait Peer<S: Side>: Send + Sync {
         None
     }
 
+    /// A peer of the kind that has every read refresh the value early.
+    fn always_refreshing(&'static self) -> Option<&'static dyn Peer<S>> {
+        None
+    }
+
     /// One object as tasks and as threads call it.
     fn for_both(&'static self) -> Option<(&'static dyn Peer<OnTasks>, &'static dyn Peer<OnThreads>)> {
         None

@@ -62,8 +62,7 @@ fn report(found: Option<&Outcome>) -> ! {
 
 /// Runs all cases against all peers, in processes of their own.
 pub(crate) fn all() -> Vec<Cell> {
-    let jobs: Vec<(&Case, &Entry)> =
-        cases::all().flat_map(|case| PEERS.iter().map(move |peer| (case, peer))).collect();
+    let jobs: Vec<(&Case, &Entry)> = cases::all().flat_map(|case| PEERS.iter().map(move |peer| (case, peer))).collect();
     let (next, cells) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..AT_A_TIME {

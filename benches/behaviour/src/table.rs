@@ -56,7 +56,7 @@ fn shown(outcome: Option<&Outcome>) -> String {
     match outcome {
         None => "-".to_owned(),
         Some(Outcome { text, is_right: true }) => text.clone(),
-        Some(Outcome { text, is_right: false }) => format!("**✗ {text}**"),
+        Some(Outcome { text, is_right: false }) => format!("**{text}**"),
     }
 }
 

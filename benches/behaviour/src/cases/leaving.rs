@@ -1,9 +1,10 @@
-//! Callers that leave, or stop: what tasks do when they are dropped.
+//! Callers that leave, or are polled no more.
 
 use super::{Case, FOLLOWERS, Found, KEY, found, is_value, runs, tally};
 use crate::clock::{self, panic, value};
 use crate::crowd::{Crowd, End, Tasks, Threads};
 use crate::values::{Got, Key};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub(super) const CASES: &[Case] = &[
     Case {
@@ -37,7 +38,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         id: "abandoned",
-        row: "Left of 1,000 keys whose only caller was dropped, or panicked",
+        row: "1,000 keys whose only caller is dropped, or panics: what stays",
         right: "nothing",
         tasks: Some(dropped_keys),
         threads: Some(panicked_keys),
@@ -97,43 +98,49 @@ fn last(crowd: &mut Tasks) -> Found {
 }
 
 const MANY: u64 = 1_000;
+/// So often, once in advance: some peers have something over for a while, but no more of it after more callers.
+const TIMES: u64 = 3;
 
-/// What is left: keys, or where those are text, blocks of memory. Exact counts: an entry that stays has one key or two.
-fn abandon<C: Crowd>(crowd: &mut C, mut abandon_all: impl FnMut(&mut C)) -> Found {
+/// What is left of each thousand: works, keys, or where those are text, blocks of memory.
+fn abandon<C: Crowd>(crowd: &mut C, mut abandon: impl FnMut(&mut C, u64)) -> Found {
+    (0..MANY).for_each(|key| abandon(crowd, key));
+    crowd.settle();
     let (keys, works) = (Key::alive(), clock::works_alive());
-    let memory = allocation_counter::measure(|| abandon_all(crowd));
-    let works = clock::works_alive() - works;
+    let memory = allocation_counter::measure(|| {
+        (MANY..(1 + TIMES) * MANY).for_each(|key| abandon(crowd, key));
+        crowd.settle();
+    });
+    let works = thousands(clock::works_alive() as i64 - works as i64);
+    let keys = thousands(Key::alive() as i64 - keys as i64);
     if works > 0 {
-        return found(false, format!("{works} works"));
+        return found(false, format!("{works},000 works"));
     }
     if crowd.peer().counts_keys() {
-        let keys = Key::alive() - keys;
-        return found(keys == 0, if keys == 0 { "nothing".to_owned() } else { format!("{keys} keys") });
+        return found(keys == 0, if keys == 0 { "nothing".to_owned() } else { format!("{keys},000 keys") });
     }
-    // Tables that have grown are a few blocks; an entry that stays is one at least.
-    let is_right = memory.count_current < MANY as i64 / 2;
-    found(is_right, if is_right { "nothing" } else { "all of them" })
+    // How many blocks there are for a key says nothing to anybody.
+    let is_right = thousands(memory.count_current) == 0;
+    found(is_right, if is_right { "nothing" } else { "1,000 keys" })
+}
+
+/// Of each thousand, to the nearest.
+fn thousands(grown_by: i64) -> i64 {
+    (grown_by as f64 / (TIMES * MANY) as f64).round() as i64
 }
 
 fn dropped_keys(crowd: &mut Tasks) -> Found {
-    abandon(crowd, |crowd| {
-        for key in 0..MANY {
-            let only = crowd.enter(key, value(key).after(1));
-            crowd.leave(only);
-        }
-        crowd.settle();
+    abandon(crowd, |crowd, key| {
+        let only = crowd.enter(key, value(key).after(1));
+        crowd.leave(only);
         crowd.clear();
     })
 }
 
 fn panicked_keys(crowd: &mut Threads) -> Found {
-    let peer = crowd.peer();
-    abandon(crowd, |_| {
-        for key in 0..MANY {
-            let call = peer.call(key, panic().thread());
-            // On this thread, or its memory would not be counted.
-            let called = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
-            drop(called);
-        }
+    abandon(crowd, |crowd, key| {
+        let call = crowd.call(key, panic());
+        // On this thread, or its memory would not be counted.
+        let panicked = catch_unwind(AssertUnwindSafe(call)).is_err();
+        assert!(panicked, "there is no other caller who could have been served");
     })
 }

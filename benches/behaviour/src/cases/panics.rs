@@ -13,20 +13,8 @@ pub(super) const CASES: &[Case] = &[
         tasks: Some(others),
         threads: Some(others),
     },
-    Case {
-        id: "panic-own",
-        row: "... and its own caller",
-        right: "panics",
-        tasks: Some(own),
-        threads: Some(own),
-    },
-    Case {
-        id: "panic-next",
-        row: "... and the next call",
-        right: "1 served",
-        tasks: Some(next),
-        threads: Some(next),
-    },
+    Case { id: "panic-own", row: "... and its own caller", right: "panics", tasks: Some(own), threads: Some(own) },
+    Case { id: "panic-next", row: "... and the next call", right: "1 served", tasks: Some(next), threads: Some(next) },
     Case {
         id: "clone-panic",
         row: "The first clone of the value panics, three wait",

@@ -19,20 +19,8 @@ pub(super) const CASES: &[Case] = &[
         tasks: Some(parallel),
         threads: Some(parallel),
     },
-    Case {
-        id: "mixed",
-        row: "A task and a thread on one key",
-        right: "1 run",
-        tasks: Some(mixed),
-        threads: None,
-    },
-    Case {
-        id: "methods",
-        row: "Two methods on one key",
-        right: "1 run",
-        tasks: Some(methods),
-        threads: Some(methods),
-    },
+    Case { id: "mixed", row: "A task and a thread on one key", right: "1 run", tasks: Some(mixed), threads: None },
+    Case { id: "methods", row: "Two methods on one key", right: "1 run", tasks: Some(methods), threads: Some(methods) },
 ];
 
 const ROUNDS: u64 = 50;

@@ -2,7 +2,7 @@
 
 use super::{Case, FOLLOWERS, Found, KEY, found, is_value, tally};
 use crate::clock::{self, value};
-use crate::crowd::{Crowd, End, Tasks};
+use crate::crowd::{Crowd, End, Tasks, pass_time_until};
 use crate::peers::{Call, OnTasks, Peer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,9 @@ fn polls(crowd: &mut Tasks) -> Found {
     crowd.finish();
     let polls: usize = others.into_iter().map(|number| crowd.polls(number)).sum();
     let each = (polls as f64 / WAITING as f64).round();
-    found(each <= 4.0, format!("{each}"))
+    // Those who are woken all the time are woken as often as there is time.
+    let text = if each > 100.0 { "more than 100".to_owned() } else { format!("{each}") };
+    found(each <= 4.0, text)
 }
 
 /// A task that is polled by whoever wakes it, there and then.
@@ -103,9 +105,10 @@ fn on_the_spot(crowd: &mut Tasks) -> Found {
     });
     crowd.turn();
     crowd.inside(clock::tick);
-    while tasks.iter().any(|task| task.end().is_none()) {
+    pass_time_until(|| {
         crowd.turn();
-    }
+        tasks.iter().all(|task| task.end().is_some())
+    });
     let ends: Vec<_> = tasks.iter().map(|task| task.end()).collect();
     found(ends.iter().all(is_value), tally(&ends))
 }
@@ -124,8 +127,8 @@ impl Drop for CallsWhenDropped {
     fn drop(&mut self) {
         if self.armed.swap(false, Ordering::SeqCst) {
             let mut call = self.peer.call(KEY, value(2).after(1).task());
-            let polled = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-            assert!(polled.is_pending(), "nobody has ended yet");
+            // Whatever it comes to: it is about those who wait.
+            let _polled = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often each of the other threads was switched away from; `None` unless all of them sleep.
 type Sleepers = BTreeMap<String, [String; 2]>;
@@ -29,12 +29,15 @@ fn sleepers() -> Option<Sleepers> {
     Some(found)
 }
 
+/// How long a thread may be busy: as good as for ever.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Waits until all other threads sleep. Two looks that find the same switches mean that nobody ran between them.
 pub(crate) fn wait_until_others_sleep() {
-    let mut before = None;
-    loop {
+    let (start, mut before) = (Instant::now(), None);
+    while start.elapsed() < PATIENCE {
         let now = sleepers();
-        if now.is_some() && now == before {
+        if now.as_ref().is_some_and(Sleepers::is_empty) || now.is_some() && now == before {
             return;
         }
         before = now;

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::yield_now;
 
 pub(crate) struct Tasks {
@@ -41,7 +41,7 @@ impl Task {
     }
 }
 
-/// How often the runtime gets a turn before it counts as idle: more often than a task of any peer yields in a row.
+/// How often everybody gets a turn before nothing more is expected: tasks of some peers yield, or wake themselves all the time.
 const TURNS: usize = 32;
 
 impl Tasks {
@@ -54,6 +54,11 @@ impl Tasks {
         };
         // For as long as the process lives, like all that its cases start.
         Self { peer: Box::leak(peer), tasks: Vec::new(), runtime }
+    }
+
+    /// What the peers spawn on.
+    pub(crate) fn runtime(&self) -> Handle {
+        self.runtime.handle().clone()
     }
 
     /// Does something where the peers find their runtime.
@@ -123,9 +128,8 @@ impl Crowd for Tasks {
     fn nested_work(&self, key: u64) -> Work {
         let peer = self.peer;
         Box::new(move || {
-            let begun = Begun::new();
             Box::pin(async move {
-                let _begun = begun;
+                let _begun = Begun::new();
                 next_tick().await;
                 match peer.call(key, value(0).task()).await {
                     Got::Value(number) => Ok(Value(number)),
@@ -153,7 +157,7 @@ impl Crowd for Tasks {
     }
 
     fn settle(&mut self) {
-        loop {
+        for _ in 0..TURNS {
             let due: Vec<usize> = (0..self.tasks.len()).filter(|&number| self.tasks[number].is_due()).collect();
             due.iter().for_each(|&number| self.poll(number));
             self.turn();

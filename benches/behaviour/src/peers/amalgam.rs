@@ -3,7 +3,8 @@
 use super::{Call, Job, OnTasks, OnThreads, Peer};
 use crate::clock::{Labour, Work};
 use crate::values::{Got, Value};
-use amalgam::{BlockingCache, Cache, Result, source};
+use amalgam::{BlockingCache, Cache, CacheBuilder, EagerThreshold, EntryOptions, Result, source};
+use std::time::Duration;
 
 /// As tasks make it.
 pub(super) type Tasks = Cache<Value>;
@@ -13,6 +14,12 @@ pub(super) struct Both(BlockingCache<Value>);
 
 pub(super) fn both() -> Both {
     Both(BlockingCache::new().expect("the defaults are valid"))
+}
+
+/// Refreshes after the smallest part of the life.
+fn eager() -> CacheBuilder<Value> {
+    let options = EntryOptions::new(Duration::from_secs(3_600)).with_eager_refresh(EagerThreshold::new(1e-9));
+    Cache::builder().default_options(options)
 }
 
 fn got(called: Result<Value>) -> Got {
@@ -49,6 +56,11 @@ impl Peer<OnTasks> for Tasks {
         Some((both, both))
     }
 
+    fn always_refreshing(&'static self) -> Option<&'static dyn Peer<OnTasks>> {
+        let cache = eager().try_build().expect("the options are valid");
+        Some(Box::leak(Box::new(cache)))
+    }
+
     fn counts_keys(&self) -> bool {
         false
     }
@@ -80,6 +92,11 @@ impl Peer<OnThreads> for Both {
 
     fn get(&'static self, key: u64) -> Option<Job> {
         Some(Box::new(move || stored(self.0.try_get(key.to_string()).execute())))
+    }
+
+    fn always_refreshing(&'static self) -> Option<&'static dyn Peer<OnThreads>> {
+        let cache = BlockingCache::from_builder(eager()).expect("the options are valid");
+        Some(Box::leak(Box::new(Both(cache))))
     }
 
     fn counts_keys(&self) -> bool {

@@ -31,6 +31,17 @@ fn answers(numbers: Vec<u64>) -> Vec<Answer> {
     numbers.into_iter().map(|number| Ok(Value(number))).collect()
 }
 
+fn many(group: &'static AsyncGroup<Key, Answer>, keys: Vec<u64>, work: <OnTasks as Side>::ManyWork) -> Call {
+    Box::pin(async move {
+        let keys: Vec<Key> = keys.into_iter().map(Key::new).collect();
+        let work = |missing: Vec<&Key>| {
+            let values = work(numbers(&missing));
+            async move { answers(values.await) }
+        };
+        sum(group.do_many(&keys, work).await)
+    })
+}
+
 impl Peer<OnTasks> for Owned {
     fn call(&'static self, key: u64, work: Work) -> Call {
         Box::pin(async move { self.0.do_call(&Key::new(key), work).await.into() })
@@ -46,14 +57,7 @@ impl Peer<OnTasks> for Owned {
     }
 
     fn many(&'static self, keys: Vec<u64>, work: <OnTasks as Side>::ManyWork) -> Option<Call> {
-        Some(Box::pin(async move {
-            let keys: Vec<Key> = keys.into_iter().map(Key::new).collect();
-            let work = |missing: Vec<&Key>| {
-                let values = work(numbers(&missing));
-                async move { answers(values.await) }
-            };
-            sum(self.0.do_many(&keys, work).await)
-        }))
+        Some(many(&self.0, keys, work))
     }
 
     fn for_both(&'static self) -> Option<(&'static dyn Peer<OnTasks>, &'static dyn Peer<OnThreads>)> {
@@ -73,6 +77,10 @@ impl Peer<OnTasks> for Inline {
     fn forget(&'static self, key: u64) -> Option<()> {
         self.0.forget(&Key::new(key));
         Some(())
+    }
+
+    fn many(&'static self, keys: Vec<u64>, work: <OnTasks as Side>::ManyWork) -> Option<Call> {
+        Some(many(&self.0, keys, work))
     }
 
     fn for_both(&'static self) -> Option<(&'static dyn Peer<OnTasks>, &'static dyn Peer<OnThreads>)> {

@@ -3,7 +3,7 @@
 use super::{Call, Job, OnTasks, OnThreads, Peer, Side};
 use crate::clock::{Labour, Work};
 use crate::values::{Failure, Got, Key, Value};
-use oneflight_cache::{Cache, Error, Fetched, blocking};
+use oneflight_cache::{Cache, Error, Fetched, Policy, blocking};
 
 /// For tasks.
 pub(super) type Tasks = Cache<Key, Value, Failure>;
@@ -17,6 +17,9 @@ pub(super) fn tasks() -> Tasks {
 pub(super) fn threads() -> Threads {
     Cache::builder().build_blocking()
 }
+
+/// The paper's formula at its most eager.
+const ALWAYS: Policy = Policy::XFetch { beta: f64::INFINITY, max_window: 1.0 };
 
 fn got(fetched: Result<Fetched<Value>, Error<Failure>>) -> Got {
     match fetched {
@@ -67,6 +70,12 @@ impl Peer<OnTasks> for Tasks {
         Some(Box::pin(async move { stored(Cache::get(self, &Key::new(key)).await) }))
     }
 
+    fn always_refreshing(&'static self) -> Option<&'static dyn Peer<OnTasks>> {
+        let spawn = |refresh| drop(tokio::spawn(refresh));
+        let cache: Tasks = Cache::builder().early_refresh(ALWAYS).spawner(spawn).build();
+        Some(Box::leak(Box::new(cache)))
+    }
+
     fn stores(&self) -> bool {
         true
     }
@@ -102,6 +111,11 @@ impl Peer<OnThreads> for Threads {
 
     fn get(&'static self, key: u64) -> Option<Job> {
         Some(Box::new(move || stored(blocking::Cache::get(self, &Key::new(key)))))
+    }
+
+    fn always_refreshing(&'static self) -> Option<&'static dyn Peer<OnThreads>> {
+        let cache: Threads = Cache::builder().early_refresh(ALWAYS).helper_threads(1).build_blocking();
+        Some(Box::leak(Box::new(cache)))
     }
 
     fn stores(&self) -> bool {
