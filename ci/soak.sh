@@ -4,6 +4,8 @@
 #     bash ci/soak.sh [ROUNDS] [FILTER]
 #     bash ci/soak.sh redis [ROUNDS] [FILTER]
 #
+# With LOAD=0 in the environment, without the busy loops beside the suites.
+#
 # Runs the contract suite of the library ROUNDS times (default 200), for threads and for tasks on all executors, twice as many
 # busy loops as cores beside it, with 1 to 16 test threads by turns. 200 rounds take hours; the filter `tasks::smol_many`, say,
 # picks a part.
@@ -23,6 +25,11 @@ if (($# > 0)); then
     shift
 fi
 [[ $rounds =~ ^[1-9][0-9]*$ ]] || die "usage: bash ci/soak.sh [redis] [ROUNDS] [FILTER]"
+case ${LOAD:-1} in
+0) loops=0 ;;
+1) ;;
+*) die "LOAD is 0 (no busy loops) or 1" ;;
+esac
 
 need_cargo
 need_apt cc build-essential
@@ -94,4 +101,8 @@ soak() {
 mapfile -t executables < <(suites)
 ((${#executables[@]} == $(names | wc -l))) || die "not all suites were built"
 start_load
-step "$rounds rounds under load" soak "$@"
+condition="beside $loops busy loops"
+if ((loops == 0)); then
+    condition="without load"
+fi
+step "$rounds rounds $condition" soak "$@"
