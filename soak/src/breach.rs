@@ -1,6 +1,7 @@
 //! What must always hold, and how it is told that it does not.
 
 use oneflight::CallError;
+use oneflight_cache::Source;
 use std::fmt;
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,8 +43,8 @@ pub(crate) enum Breach {
     Left { what: &'static str, count: i64 },
     /// A counter that does not agree with what was seen.
     Counter { what: &'static str, counted: u64, seen: u64 },
-    /// A value older than the last write that had finished before the call began.
-    Stale { value: u64, write: u64 },
+    /// A value, or a loader's error, older than the last write that had finished before the call began.
+    Stale { value: u64, write: u64, from: Option<Source> },
     /// A key that nothing changes was loaded more than once.
     LoadedAgain { loads: u64 },
     /// A call of the cache failed for no reason.
@@ -117,8 +118,8 @@ impl fmt::Display for Breach {
             Self::Lost(who) => write!(f, "calls do not end: {who}"),
             Self::Left { what, count } => write!(f, "left behind: {count} {what}"),
             Self::Counter { what, counted, seen } => write!(f, "{what}: counted {counted}, seen {seen}"),
-            Self::Stale { value, write } => {
-                write!(f, "a value of time {value} after a write of time {write} had finished")
+            Self::Stale { value, write, from } => {
+                write!(f, "a value ({from:?}) of time {value} after a write of time {write} had finished")
             }
             Self::LoadedAgain { loads } => write!(f, "loaded {loads} times though nothing changes it"),
             Self::Failed(error) => write!(f, "failed: {error}"),

@@ -11,6 +11,7 @@ mod cache;
 mod counts;
 mod executors;
 mod groups;
+mod manner;
 mod memory;
 mod options;
 mod outstanding;

@@ -55,8 +55,7 @@ impl Groups {
         let for_threads = Arena::new(settings.threads(), settings);
         let for_tasks = Arc::new(Arena::new(settings.tasks(spawner), settings));
         let counts = self.callers(&mut rng, &for_threads, &for_tasks);
-        // The spawner holds on to it, too.
-        detached.wait_for(1);
+        detached.wait();
         check_empty(&for_threads);
         check_empty(&*for_tasks);
         check_stats(&for_threads);
@@ -128,7 +127,7 @@ impl Groups {
         detached: &Outstanding,
         faulty: bool,
     ) -> impl Fn(Detached) + Send + Sync + 'static {
-        let (executors, detached) = (self.executors.clone(), detached.clone());
+        let (executors, detached) = (self.executors.clone(), detached.counter());
         let rng = std::sync::Mutex::new(rng);
         move |work| {
             let (kind, fate) = {
@@ -139,7 +138,7 @@ impl Groups {
                 0 if faulty && !thread::panicking() => Blast::Wake.go(),
                 1 if faulty => drop(work),
                 _ => {
-                    let held = detached.hold();
+                    let held = detached();
                     // A panic of work that no caller is left to hear of goes on here.
                     let run = async move {
                         _ = AssertUnwindSafe(work).catch_unwind().await;

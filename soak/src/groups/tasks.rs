@@ -6,38 +6,16 @@ use super::common::{CallOptions, Forget, Share, forget, is_even, look, try_lead,
 use super::script::Script;
 use super::threads::with;
 use super::work::Field;
-use crate::bomb::Fuse;
 use crate::counts::Counts;
+use crate::manner::{Manner, drive};
 use crate::things::{Answer, Id, Key};
 use crate::watchdog::Watch;
 use futures_lite::FutureExt;
 use oneflight::Stats;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::task::Poll;
 use std::time::Duration;
-
-/// How a call is driven.
-#[derive(Clone, Copy, Debug)]
-enum Manner {
-    /// To its end.
-    Through,
-    /// Dropped after so many polls.
-    Cancel(u32),
-    /// Not polled for a while after so many polls; then dropped, or driven to its end.
-    Park(u32, Duration, bool),
-}
-
-impl Manner {
-    fn random(rng: &mut fastrand::Rng) -> Self {
-        match rng.u8(..8) {
-            0..2 => Self::Cancel(rng.u32(..4)),
-            2 => Self::Park(rng.u32(1..4), Duration::from_micros(rng.u64(..800)), rng.bool()),
-            _ => Self::Through,
-        }
-    }
-}
 
 type BoxCall<'a> = Pin<Box<dyn Future<Output = Got> + Send + 'a>>;
 
@@ -166,8 +144,8 @@ impl Task {
         let mut fuse = call.fuse(&mut self.rng, self.field.arena.settings.bombs);
         let (key, seed) = (keys[0], self.rng.u64(..));
         let future = run(Work { field: self.field.clone(), call: call.number, key, script, seed });
-        let driven = drive(future, Manner::random(&mut self.rng), &mut fuse, &self.field);
-        let got = AssertUnwindSafe(driven).catch_unwind().await;
+        let driven = drive(future, Manner::random(&mut self.rng), &mut fuse, &self.field.alarm);
+        let got = AssertUnwindSafe(driven).catch_unwind().await.map(|got| got.unwrap_or(Got::Dropped));
         self.watch.end(self.number);
         self.counts.add(name, call.end(got));
     }
@@ -222,40 +200,4 @@ async fn with_options(group: &Tasks, id: &Id, work: Work, options: CallOptions, 
         (_, Share::Ok) => call.share_ok().run(work).await,
         (_, Share::Even) => call.share_if(is_even).run(work).await,
     })
-}
-
-/// Drives a call. Its bomb is armed while it is polled, and while it is dropped.
-async fn drive(mut call: BoxCall<'_>, manner: Manner, fuse: &mut Fuse, field: &Field) -> Got {
-    let most = match manner {
-        Manner::Through => u32::MAX,
-        Manner::Cancel(polls) | Manner::Park(polls, ..) => polls,
-    };
-    if let Some(got) = poll_times(&mut call, most, fuse).await {
-        return got;
-    }
-    if let Manner::Park(_, time, goes_on) = manner {
-        field.alarm.sleep(time).await;
-        if goes_on && let Some(got) = poll_times(&mut call, u32::MAX, fuse).await {
-            return got;
-        }
-    }
-    let _armed = fuse.arm();
-    drop(call);
-    Got::Dropped
-}
-
-/// Polls a call up to so many times.
-async fn poll_times(call: &mut BoxCall<'_>, most: u32, fuse: &mut Fuse) -> Option<Got> {
-    let mut polls = 0;
-    poll_fn(|cx| {
-        if polls < most {
-            polls += 1;
-            let _armed = fuse.arm();
-            if let Poll::Ready(got) = call.as_mut().poll(cx) {
-                return Poll::Ready(Some(got));
-            }
-        }
-        if polls < most { Poll::Pending } else { Poll::Ready(None) }
-    })
-    .await
 }
