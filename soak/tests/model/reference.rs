@@ -179,7 +179,9 @@ impl Reference {
         let is_last = call.attempts.is_some_and(|most| self.flight(flight).attempts >= most);
         let role = self.role(caller, execution, flight);
         let inside = self.flight(flight).inside.clone();
-        let is_alone = inside == [caller];
+        // A value that is not to be shared: `share_if` is asked as long as somebody is there, be it only to leave.
+        let is_asked = !is_last && !call.shares && !self.flight(flight).leaving.is_empty();
+        let is_alone = inside == [caller] && !is_asked;
         let others: Vec<usize> = inside.iter().copied().filter(|&other| other != caller).collect();
         let own = Comes::Value { value: execution, role, shared: false };
         match end {
@@ -269,8 +271,9 @@ impl Reference {
                 if std::mem::take(&mut self.executions[execution as usize].detaches) {
                     let call = Call { fails: true, form: Form::Owned, ..self.callers[caller].call };
                     self.callers.push(Caller { call, at: At::In(flight), is_driver: true });
-                    self.flight(flight).inside.push(self.callers.len() - 1);
-                    return Some(self.callers.len() - 1);
+                    let driver = self.callers.len() - 1;
+                    self.flight(flight).inside.push(driver);
+                    return Some(driver);
                 }
                 self.executions[execution as usize].alive = false;
                 self.close(flight);

@@ -1,0 +1,275 @@
+//! The group beside the reference: the same steps, and a comparison after each.
+
+use crate::operation::{Call, Form, KEYS, Operation};
+use crate::reference::{Comes, Reference};
+use crate::work::{Blown, Gates};
+use oneflight::{AsyncGroup, CallError, Lead, OnAbandon, Outcome, Role};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+
+type Done = Result<(), TestCaseError>;
+/// How a call or a detached driver ended. `None`: it is the driver, or a call that tells no more than the value.
+type Ended = Result<(Option<u32>, Option<(Role, bool)>), CallError>;
+type BoxCall<'g> = Pin<Box<dyn Future<Output = Ended> + 'g>>;
+type Spawned = Arc<Mutex<Vec<Pin<Box<dyn Future<Output = ()> + Send>>>>>;
+
+#[derive(Debug, Default)]
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A call, or a driver without a caller; `None` once it is over.
+struct Caller<'g> {
+    call: Option<BoxCall<'g>>,
+    woken: Arc<Flag>,
+}
+
+struct Subject<'g> {
+    group: &'g AsyncGroup<u8, u32>,
+    reference: Reference,
+    gates: Gates,
+    spawned: Spawned,
+    callers: Vec<Caller<'g>>,
+    /// Each with its flight in the reference.
+    leads: Vec<(usize, Lead<'g, u8, u32, oneflight::DefaultHashBuilder>)>,
+}
+
+/// Values of guards begin here; those of works are the numbers of their executions.
+const GUARDS: u32 = 1_000_000;
+static IDS: [u8; KEYS as usize] = [0, 1];
+
+/// Does the steps, and compares.
+pub(crate) fn run(operations: &[Operation]) -> Done {
+    let spawned = Spawned::default();
+    let spawner = Arc::clone(&spawned);
+    let group = AsyncGroup::builder().shards(1).spawner(move |work| spawner.lock().unwrap().push(work)).build();
+    let mut subject = Subject {
+        group: &group,
+        reference: Reference::default(),
+        gates: Gates::default(),
+        spawned,
+        callers: Vec::new(),
+        leads: Vec::new(),
+    };
+    for operation in operations {
+        subject.step(*operation)?;
+        subject.tell_the_leaving()?;
+        subject.compare()?;
+    }
+    subject.finish()
+}
+
+impl<'g> Subject<'g> {
+    fn step(&mut self, operation: Operation) -> Done {
+        match operation {
+            Operation::Call(call) => {
+                let caller = self.reference.call(call);
+                let future = self.begin(caller, call);
+                self.add(future);
+                self.poll(caller)?;
+            }
+            Operation::Poll(number) => {
+                if let Some(caller) = self.nth(number, |_| true) {
+                    self.poll(caller)?;
+                }
+            }
+            Operation::PollWoken(number) => {
+                if let Some(caller) = self.nth(number, |caller| caller.woken.0.load(Ordering::Relaxed)) {
+                    self.poll(caller)?;
+                }
+            }
+            Operation::Drop(number) => {
+                if let Some(caller) = self.nth(number, |_| true) {
+                    self.drop(caller)?;
+                }
+            }
+            Operation::End(number, end) => {
+                if let Some(work) = self.gates.nth_pending(number) {
+                    self.reference.end(work, end);
+                    self.gates.end(work, end);
+                }
+            }
+            Operation::Wake(number) => {
+                if let Some(work) = self.gates.nth_pending(number) {
+                    self.gates.wake(work);
+                }
+            }
+            Operation::TryLead(key) => {
+                let expected = self.reference.try_lead(key);
+                let lead = self.group.try_lead(&key);
+                prop_assert_eq!(lead.is_some(), expected.is_some(), "try_lead");
+                self.leads.extend(expected.zip(lead));
+            }
+            Operation::Land(number) => {
+                if let Some((flight, lead)) = self.take_lead(number) {
+                    let value = GUARDS + u32::from(number);
+                    let expected = self.reference.land(flight, value);
+                    let Outcome { value, role, shared, .. } = lead.land(value);
+                    prop_assert_eq!(Comes::Value { value, role, shared }, expected, "land");
+                }
+            }
+            Operation::DropLead(number) => {
+                if let Some((flight, lead)) = self.take_lead(number) {
+                    self.reference.drop_lead(flight);
+                    drop(lead);
+                }
+            }
+            Operation::Forget(key) => prop_assert_eq!(self.group.forget(&key), self.reference.forget(key), "forget"),
+            Operation::ForgetUnshared(key) => {
+                let expected = self.reference.forget_unshared(key);
+                prop_assert_eq!(self.group.forget_unshared(&key), expected, "forget_unshared");
+            }
+            Operation::ForgetAll => {
+                self.reference.forget_all();
+                self.group.forget_all();
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&self, caller: usize, call: Call) -> BoxCall<'g> {
+        let (group, gates) = (self.group, self.gates.clone());
+        let key = &IDS[usize::from(call.key)];
+        let work = move || gates.start(caller, call.instant);
+        if call.form == Form::Plain {
+            return Box::pin(async move { Ok((Some(group.do_call(key, work).await), None)) });
+        }
+        let mut options = group.call(key);
+        if call.fails {
+            options = options.on_abandon(OnAbandon::Fail);
+        }
+        if let Some(attempts) = call.attempts {
+            options = options.max_attempts(attempts);
+        }
+        if call.form == Form::Detached {
+            options = options.detach();
+        }
+        let options = options.share_if(move |_| call.shares);
+        let told = |outcome: Outcome<u32>| (Some(outcome.value), Some((outcome.role, outcome.shared)));
+        match call.form {
+            Form::Inline => Box::pin(async move { options.run_inline(work).await.map(told) }),
+            _ => Box::pin(async move { options.run(work).await.map(told) }),
+        }
+    }
+
+    fn add(&mut self, call: BoxCall<'g>) {
+        // Who spawns polls.
+        let woken = Arc::new(Flag(AtomicBool::new(true)));
+        self.callers.push(Caller { call: Some(call), woken });
+    }
+
+    fn nth(&self, number: u8, is_meant: impl Fn(&Caller<'_>) -> bool) -> Option<usize> {
+        let there = self.callers.iter().enumerate();
+        let all: Vec<usize> = there.filter(|(_, one)| one.call.is_some() && is_meant(one)).map(|(at, _)| at).collect();
+        (!all.is_empty()).then(|| all[usize::from(number) % all.len()])
+    }
+
+    fn take_lead(&mut self, number: u8) -> Option<(usize, Lead<'g, u8, u32, oneflight::DefaultHashBuilder>)> {
+        let count = self.leads.len();
+        (count > 0).then(|| self.leads.swap_remove(usize::from(number) % count))
+    }
+
+    fn poll(&mut self, number: usize) -> Done {
+        let expected = self.reference.poll(number);
+        let caller = &mut self.callers[number];
+        caller.woken.0.store(false, Ordering::Relaxed);
+        let waker = Waker::from(Arc::clone(&caller.woken));
+        let call = caller.call.as_mut().expect("it is not over");
+        let polled = catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(&mut Context::from_waker(&waker))));
+        if !matches!(polled, Ok(Poll::Pending)) {
+            caller.call = None;
+        }
+        match polled {
+            Ok(Poll::Pending) => prop_assert_eq!(expected, Comes::Pending, "caller {} waits", number),
+            Ok(Poll::Ready(Ok((Some(value), Some((role, shared)))))) => {
+                prop_assert_eq!(Comes::Value { value, role, shared }, expected, "caller {}", number);
+            }
+            Ok(Poll::Ready(Ok((Some(got), None)))) => {
+                let is_right = matches!(expected, Comes::Value { value, .. } if value == got);
+                prop_assert!(is_right, "caller {} got {}, expected {:?}", number, got, expected);
+            }
+            Ok(Poll::Ready(Ok((None, _)))) => {
+                let is_right = matches!(expected, Comes::Value { .. } | Comes::Abandoned);
+                prop_assert!(is_right, "driver {} ended, expected {:?}", number, expected);
+            }
+            Ok(Poll::Ready(Err(error))) => {
+                prop_assert_eq!(error, CallError::Abandoned, "caller {}", number);
+                prop_assert_eq!(expected, Comes::Abandoned, "caller {}", number);
+            }
+            Err(payload) => {
+                let Blown(execution) = *payload.downcast::<Blown>().map_err(|_| TestCaseError::fail("a panic"))?;
+                prop_assert_eq!(Comes::Panic(execution), expected, "caller {}", number);
+            }
+        }
+        Ok(())
+    }
+
+    fn drop(&mut self, number: usize) -> Done {
+        let driver = self.reference.drop(number);
+        self.callers[number].call = None;
+        let spawned: Vec<_> = std::mem::take(&mut *self.spawned.lock().unwrap());
+        prop_assert_eq!(spawned.len(), usize::from(driver.is_some()), "drivers spawned");
+        for work in spawned {
+            self.add(Box::pin(async move {
+                work.await;
+                Ok((None, None))
+            }));
+        }
+        Ok(())
+    }
+
+    /// Callers that have only to hear that their flight was abandoned hear it at once: the reference need not know what they mean
+    /// to the others.
+    fn tell_the_leaving(&mut self) -> Done {
+        while let Some(&caller) = self.reference.leaving().first() {
+            prop_assert!(self.callers[caller].woken.0.load(Ordering::Relaxed), "caller {} hears of the end", caller);
+            self.poll(caller)?;
+        }
+        Ok(())
+    }
+
+    fn compare(&self) -> Done {
+        let (group, reference) = (self.group, &self.reference);
+        prop_assert_eq!(group.in_flight(), reference.in_flight(), "in_flight");
+        prop_assert_eq!(group.snapshot().len(), reference.in_flight(), "snapshot");
+        for key in 0..KEYS {
+            prop_assert_eq!(group.waiters(&key), reference.waiters(key), "waiters of {}", key);
+            let attempts = group.flight_info(&key).map(|flight| flight.attempts);
+            prop_assert_eq!(attempts, reference.attempts(key), "attempts of {}", key);
+        }
+        prop_assert_eq!(self.gates.all(), reference.executions(), "executions, and which works are there");
+        let stats = group.stats();
+        prop_assert_eq!(stats.flights + stats.take_overs, reference.started, "closures started");
+        for some in reference.must_be_woken() {
+            let is_woken = some.iter().any(|&caller| self.callers[caller].woken.0.load(Ordering::Relaxed));
+            prop_assert!(is_woken, "one of the callers {:?} is woken", some);
+        }
+        Ok(())
+    }
+
+    /// Everybody leaves, and nothing stays.
+    fn finish(mut self) -> Done {
+        while let Some((flight, lead)) = self.take_lead(0) {
+            self.reference.drop_lead(flight);
+            drop(lead);
+            self.tell_the_leaving()?;
+        }
+        while let Some(caller) = self.nth(0, |_| true) {
+            self.drop(caller)?;
+            self.tell_the_leaving()?;
+            self.compare()?;
+        }
+        prop_assert_eq!(self.group.in_flight(), 0, "what is left");
+        Ok(())
+    }
+}
