@@ -143,7 +143,7 @@ pub(crate) fn only(answers: Vec<Answer>) -> Answer {
 
 /// [`Share::Even`].
 pub(crate) fn is_even(answer: &Answer) -> bool {
-    crate::things::product(answer).execution % 2 == 0
+    crate::things::product(answer).execution.is_multiple_of(2)
 }
 
 /// As [`Answer`], before the error is shared.

@@ -38,6 +38,8 @@ pub(crate) enum End {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     Call(Call),
+    /// Both keys in one call, the second one first or not.
+    CallMany(bool),
     /// Polls a caller, woken or not. Who is not polled is parked.
     Poll(u8),
     /// Polls a caller that was woken.
@@ -80,6 +82,7 @@ pub(crate) fn sequence() -> impl Strategy<Value = Vec<Operation>> {
     let end = prop_oneof![2 => Just(End::Value), 1 => Just(End::Panic)];
     let one = prop_oneof![
         8 => call().prop_map(Operation::Call),
+        2 => any::<bool>().prop_map(Operation::CallMany),
         6 => any::<u8>().prop_map(Operation::Poll),
         8 => any::<u8>().prop_map(Operation::PollWoken),
         5 => any::<u8>().prop_map(Operation::Drop),

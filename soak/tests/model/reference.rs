@@ -1,15 +1,27 @@
 //! What a group must do, without threads, wakers, locks or lists: who is inside which flight, and what everybody has to get.
 
+mod batch;
+
+pub(crate) use batch::AllCome;
+
 use crate::operation::{Call, End, Form, KEYS};
+use batch::Batch;
 use oneflight::Role;
+use std::collections::BTreeMap;
 
 /// What a poll comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comes {
     Pending,
-    Value { value: u32, role: Role, shared: bool },
+    Value {
+        value: u32,
+        role: Role,
+        shared: bool,
+    },
     Panic(u32),
     Abandoned,
+    /// A seat of a batch leads, and the batch has to begin the work.
+    Leads,
 }
 
 /// Where a caller is.
@@ -60,6 +72,8 @@ struct Caller {
     call: Call,
     at: At,
     is_driver: bool,
+    /// Whether it is a seat of a batch.
+    is_seat: bool,
 }
 
 /// The reference.
@@ -69,13 +83,20 @@ pub(crate) struct Reference {
     flights: Vec<Option<Flight>>,
     callers: Vec<Caller>,
     executions: Vec<Execution>,
+    batches: BTreeMap<usize, Batch>,
+    /// Closures started, for each key.
     pub(crate) started: u64,
 }
 
 impl Reference {
     pub(crate) fn call(&mut self, call: Call) -> usize {
-        self.callers.push(Caller { call, at: At::Outside, is_driver: false });
+        self.callers.push(Caller::new(call, At::Outside));
         self.callers.len() - 1
+    }
+
+    /// How many callers there have been, seats and drivers among them.
+    pub(crate) fn count(&self) -> usize {
+        self.callers.len()
     }
 
     fn flight(&mut self, flight: usize) -> &mut Flight {
@@ -136,7 +157,9 @@ impl Reference {
         };
         self.flight(flight).inside.push(caller);
         self.callers[caller].at = At::In(flight);
-        self.poll(caller)
+        // A batch looks at all of its seats when it has entered with all.
+        let waits = self.callers[caller].is_seat && self.flight(flight).stage != Stage::Vacant;
+        if waits { Comes::Pending } else { self.poll(caller) }
     }
 
     fn take_over(&mut self, caller: usize, flight: usize) -> Comes {
@@ -147,12 +170,15 @@ impl Reference {
     /// The caller's own work begins.
     fn lead(&mut self, caller: usize, flight: usize) -> Comes {
         let call = self.callers[caller].call;
+        self.callers[caller].at = At::In(flight);
+        if self.callers[caller].is_seat {
+            return Comes::Leads;
+        }
         let execution = u32::try_from(self.executions.len()).expect("few executions");
         let end = call.instant.then_some(End::Value);
         // Work that is ready at once does not get so far that it could go on elsewhere.
         self.executions.push(Execution { maker: caller, end, alive: true, detaches: call.form == Form::Detached });
         self.started += 1;
-        self.callers[caller].at = At::In(flight);
         self.flight(flight).stage =
             if call.form == Form::Inline { Stage::Inline(caller, execution) } else { Stage::Owned(execution) };
         self.drive(caller, flight)
@@ -177,6 +203,7 @@ impl Reference {
         self.executions[execution as usize].alive = false;
         let call = self.callers[maker].call;
         let is_last = call.attempts.is_some_and(|most| self.flight(flight).attempts >= most);
+        let is_maker = maker == caller || matches!(self.flight(flight).stage, Stage::Inline(..));
         let role = self.role(caller, execution, flight);
         let inside = self.flight(flight).inside.clone();
         // A value that is not to be shared: `share_if` is asked as long as somebody is there, be it only to leave.
@@ -197,12 +224,12 @@ impl Reference {
                 self.close(flight);
                 self.done(caller, Comes::Value { value: execution, role, shared: true })
             }
-            End::Value if maker == caller || !inside.contains(&maker) => {
+            End::Value if is_maker || !inside.contains(&maker) => {
                 self.flight(flight).inside = others;
                 self.abandon(flight, false);
                 self.done(caller, own)
             }
-            End::Panic if maker == caller => {
+            End::Panic if is_maker => {
                 self.flight(flight).inside = others;
                 self.abandon(flight, is_last);
                 self.done(caller, Comes::Panic(execution))
@@ -270,7 +297,7 @@ impl Reference {
             Stage::Owned(execution) if is_empty => {
                 if std::mem::take(&mut self.executions[execution as usize].detaches) {
                     let call = Call { fails: true, form: Form::Owned, ..self.callers[caller].call };
-                    self.callers.push(Caller { call, at: At::In(flight), is_driver: true });
+                    self.callers.push(Caller { is_driver: true, ..Caller::new(call, At::In(flight)) });
                     let driver = self.callers.len() - 1;
                     self.flight(flight).inside.push(driver);
                     return Some(driver);

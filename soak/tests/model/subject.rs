@@ -1,7 +1,7 @@
 //! The group beside the reference: the same steps, and a comparison after each.
 
 use crate::operation::{Call, Form, KEYS, Operation};
-use crate::reference::{Comes, Reference};
+use crate::reference::{AllCome, Comes, Reference};
 use crate::work::{Blown, Gates};
 use oneflight::{AsyncGroup, CallError, Lead, OnAbandon, Outcome, Role};
 use proptest::prelude::*;
@@ -14,8 +14,19 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 type Done = Result<(), TestCaseError>;
-/// How a call or a detached driver ended. `None`: it is the driver, or a call that tells no more than the value.
-type Ended = Result<(Option<u32>, Option<(Role, bool)>), CallError>;
+/// How a call ended.
+type Ended = Result<Got, CallError>;
+
+/// What a call has come to.
+#[derive(Debug)]
+enum Got {
+    Outcome(Outcome<u32>),
+    /// Of a call that tells no more.
+    Value(u32),
+    Many(Vec<u32>),
+    /// Of a driver without a caller.
+    Nothing,
+}
 type BoxCall<'g> = Pin<Box<dyn Future<Output = Ended> + 'g>>;
 type Spawned = Arc<Mutex<Vec<Pin<Box<dyn Future<Output = ()> + Send>>>>>;
 
@@ -63,6 +74,7 @@ pub(crate) fn run(operations: &[Operation]) -> Done {
     };
     for operation in operations {
         subject.step(*operation)?;
+        subject.take_spawned()?;
         subject.tell_the_leaving()?;
         subject.compare()?;
     }
@@ -77,6 +89,19 @@ impl<'g> Subject<'g> {
                 let future = self.begin(caller, call);
                 self.add(future);
                 self.poll(caller)?;
+            }
+            Operation::CallMany(is_reversed) => {
+                let mut keys: Vec<u8> = (0..KEYS).collect();
+                if is_reversed {
+                    keys.reverse();
+                }
+                let batch = self.reference.call_many(&keys);
+                let future = self.begin_many(batch, keys);
+                self.add(future);
+                // Its seats are callers for the reference, which are woken with it.
+                let woken = Arc::clone(&self.callers[batch].woken);
+                self.callers.extend((0..KEYS).map(|_| Caller { call: None, woken: Arc::clone(&woken) }));
+                self.poll(batch)?;
             }
             Operation::Poll(number) => {
                 if let Some(caller) = self.nth(number, |_| true) {
@@ -142,7 +167,7 @@ impl<'g> Subject<'g> {
         let key = &IDS[usize::from(call.key)];
         let work = move || gates.start(caller, call.instant);
         if call.form == Form::Plain {
-            return Box::pin(async move { Ok((Some(group.do_call(key, work).await), None)) });
+            return Box::pin(async move { Ok(Got::Value(group.do_call(key, work).await)) });
         }
         let mut options = group.call(key);
         if call.fails {
@@ -155,11 +180,20 @@ impl<'g> Subject<'g> {
             options = options.detach();
         }
         let options = options.share_if(move |_| call.shares);
-        let told = |outcome: Outcome<u32>| (Some(outcome.value), Some((outcome.role, outcome.shared)));
         match call.form {
-            Form::Inline => Box::pin(async move { options.run_inline(work).await.map(told) }),
-            _ => Box::pin(async move { options.run(work).await.map(told) }),
+            Form::Inline => Box::pin(async move { options.run_inline(work).await.map(Got::Outcome) }),
+            _ => Box::pin(async move { options.run(work).await.map(Got::Outcome) }),
         }
+    }
+
+    fn begin_many(&self, batch: usize, keys: Vec<u8>) -> BoxCall<'g> {
+        let (group, gates) = (self.group, self.gates.clone());
+        let work = move |missing: Vec<&u8>| {
+            let (work, count) = (gates.start(batch, false), missing.len());
+            async move { vec![work.await; count] }
+        };
+        let keys = keys.into_iter().map(|key| &IDS[usize::from(key)]);
+        Box::pin(async move { group.run_many(keys, work).await.map(Got::Many) })
     }
 
     fn add(&mut self, call: BoxCall<'g>) {
@@ -180,51 +214,72 @@ impl<'g> Subject<'g> {
     }
 
     fn poll(&mut self, number: usize) -> Done {
+        let polled = |subject: &mut Self| {
+            let caller = &mut subject.callers[number];
+            caller.woken.0.store(false, Ordering::Relaxed);
+            let waker = Waker::from(Arc::clone(&caller.woken));
+            let call = caller.call.as_mut().expect("it is not over");
+            let polled = catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(&mut Context::from_waker(&waker))));
+            if !matches!(polled, Ok(Poll::Pending)) {
+                caller.call = None;
+            }
+            polled
+        };
+        if self.reference.is_batch(number) {
+            let expected = self.reference.poll_many(number);
+            let got = match polled(self) {
+                Ok(Poll::Pending) => AllCome::Pending,
+                Ok(Poll::Ready(Ok(Got::Many(values)))) => AllCome::Values(values),
+                Ok(Poll::Ready(other)) => return Err(TestCaseError::fail(format!("batch {number} got {other:?}"))),
+                Err(payload) => AllCome::Panic(blown(payload)?),
+            };
+            prop_assert_eq!(got, expected, "batch {}", number);
+            return Ok(());
+        }
         let expected = self.reference.poll(number);
-        let caller = &mut self.callers[number];
-        caller.woken.0.store(false, Ordering::Relaxed);
-        let waker = Waker::from(Arc::clone(&caller.woken));
-        let call = caller.call.as_mut().expect("it is not over");
-        let polled = catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(&mut Context::from_waker(&waker))));
-        if !matches!(polled, Ok(Poll::Pending)) {
-            caller.call = None;
-        }
-        match polled {
-            Ok(Poll::Pending) => prop_assert_eq!(expected, Comes::Pending, "caller {} waits", number),
-            Ok(Poll::Ready(Ok((Some(value), Some((role, shared)))))) => {
-                prop_assert_eq!(Comes::Value { value, role, shared }, expected, "caller {}", number);
+        let got = match polled(self) {
+            Ok(Poll::Pending) => Comes::Pending,
+            Ok(Poll::Ready(Ok(Got::Outcome(Outcome { value, role, shared, .. })))) => {
+                Comes::Value { value, role, shared }
             }
-            Ok(Poll::Ready(Ok((Some(got), None)))) => {
-                let is_right = matches!(expected, Comes::Value { value, .. } if value == got);
-                prop_assert!(is_right, "caller {} got {}, expected {:?}", number, got, expected);
+            Ok(Poll::Ready(Ok(Got::Value(value)))) => match expected {
+                // It is told no more than the value.
+                Comes::Value { role, shared, .. } => Comes::Value { value, role, shared },
+                _ => Comes::Value { value, role: Role::Followed, shared: false },
+            },
+            Ok(Poll::Ready(Ok(Got::Nothing))) => {
+                let has_ended = matches!(expected, Comes::Value { .. } | Comes::Abandoned);
+                prop_assert!(has_ended, "driver {} has ended; expected {:?}", number, expected);
+                return Ok(());
             }
-            Ok(Poll::Ready(Ok((None, _)))) => {
-                let is_right = matches!(expected, Comes::Value { .. } | Comes::Abandoned);
-                prop_assert!(is_right, "driver {} ended, expected {:?}", number, expected);
-            }
-            Ok(Poll::Ready(Err(error))) => {
-                prop_assert_eq!(error, CallError::Abandoned, "caller {}", number);
-                prop_assert_eq!(expected, Comes::Abandoned, "caller {}", number);
-            }
-            Err(payload) => {
-                let Blown(execution) = *payload.downcast::<Blown>().map_err(|_| TestCaseError::fail("a panic"))?;
-                prop_assert_eq!(Comes::Panic(execution), expected, "caller {}", number);
-            }
-        }
+            Ok(Poll::Ready(Err(CallError::Abandoned))) => Comes::Abandoned,
+            Ok(Poll::Ready(other)) => return Err(TestCaseError::fail(format!("caller {number} got {other:?}"))),
+            Err(payload) => Comes::Panic(blown(payload)?),
+        };
+        prop_assert_eq!(got, expected, "caller {}", number);
         Ok(())
     }
 
     fn drop(&mut self, number: usize) -> Done {
-        let driver = self.reference.drop(number);
+        if self.reference.is_batch(number) {
+            self.reference.drop_many(number);
+        } else {
+            self.reference.drop(number);
+        }
         self.callers[number].call = None;
+        Ok(())
+    }
+
+    /// Drivers that are to go on without a caller become callers.
+    fn take_spawned(&mut self) -> Done {
         let spawned: Vec<_> = std::mem::take(&mut *self.spawned.lock().unwrap());
-        prop_assert_eq!(spawned.len(), usize::from(driver.is_some()), "drivers spawned");
         for work in spawned {
             self.add(Box::pin(async move {
                 work.await;
-                Ok((None, None))
+                Ok(Got::Nothing)
             }));
         }
+        prop_assert_eq!(self.callers.len(), self.reference.count(), "callers, with drivers that were spawned");
         Ok(())
     }
 
@@ -266,10 +321,17 @@ impl<'g> Subject<'g> {
         }
         while let Some(caller) = self.nth(0, |_| true) {
             self.drop(caller)?;
+            self.take_spawned()?;
             self.tell_the_leaving()?;
             self.compare()?;
         }
         prop_assert_eq!(self.group.in_flight(), 0, "what is left");
         Ok(())
     }
+}
+
+/// Which work has panicked.
+fn blown(payload: Box<dyn std::any::Any + Send>) -> Result<u32, TestCaseError> {
+    let blown = payload.downcast::<Blown>().map_err(|_| TestCaseError::fail("a panic that no work has made"))?;
+    Ok(blown.0)
 }
