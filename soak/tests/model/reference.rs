@@ -1,6 +1,7 @@
 //! What a group must do, without threads, wakers, locks or lists: who is inside which flight, and what everybody has to get.
 
 mod batch;
+mod view;
 
 pub(crate) use batch::AllCome;
 
@@ -94,17 +95,8 @@ impl Reference {
         self.callers.len() - 1
     }
 
-    /// How many callers there have been, seats and drivers among them.
-    pub(crate) fn count(&self) -> usize {
-        self.callers.len()
-    }
-
     fn flight(&mut self, flight: usize) -> &mut Flight {
         self.flights[flight].as_mut().expect("the flight is on")
-    }
-
-    fn open(&self, key: u8) -> Option<usize> {
-        self.flights.iter().position(|flight| flight.as_ref().is_some_and(|flight| flight.is_open && flight.key == key))
     }
 
     fn begin(&mut self, key: u8, stage: Stage) -> usize {
@@ -366,46 +358,5 @@ impl Reference {
 
     pub(crate) fn forget_all(&mut self) {
         (0..KEYS).for_each(|key| _ = self.forget(key));
-    }
-
-    pub(crate) fn in_flight(&self) -> usize {
-        self.flights.iter().flatten().count()
-    }
-
-    pub(crate) fn waiters(&self, key: u8) -> usize {
-        let Some(flight) = self.open(key).and_then(|flight| self.flights[flight].as_ref()) else { return 0 };
-        let leaders = usize::from(matches!(flight.stage, Stage::Owned(_) | Stage::Inline(..)));
-        flight.inside.len() + flight.leaving.len() - leaders
-    }
-
-    pub(crate) fn attempts(&self, key: u8) -> Option<u32> {
-        self.open(key).and_then(|flight| self.flights[flight].as_ref()).map(|flight| flight.attempts)
-    }
-
-    /// For each execution whose it is, and whether its work is still there.
-    pub(crate) fn executions(&self) -> Vec<(usize, bool)> {
-        self.executions.iter().map(|execution| (execution.maker, execution.alive)).collect()
-    }
-
-    /// Callers that have only to hear that their flight was abandoned.
-    pub(crate) fn leaving(&self) -> Vec<usize> {
-        self.flights.iter().flatten().flat_map(|flight| flight.leaving.iter().copied()).collect()
-    }
-
-    /// Groups of callers of which one at least must have been woken: each that has something to get, and for each flight that can
-    /// go on those who can go on with it.
-    pub(crate) fn must_be_woken(&self) -> Vec<Vec<usize>> {
-        let has = |caller: &usize| matches!(self.callers[*caller].at, At::Has(_));
-        let mut all: Vec<Vec<usize>> = (0..self.callers.len()).filter(has).map(|caller| vec![caller]).collect();
-        for flight in self.flights.iter().flatten() {
-            let can_end = |execution: u32| self.executions[execution as usize].end.is_some();
-            match flight.stage {
-                Stage::Vacant if !flight.inside.is_empty() => all.push(flight.inside.clone()),
-                Stage::Owned(execution) if can_end(execution) => all.push(flight.inside.clone()),
-                Stage::Inline(leader, execution) if can_end(execution) => all.push(vec![leader]),
-                _ => {}
-            }
-        }
-        all
     }
 }
