@@ -25,6 +25,8 @@ pub(crate) struct Call {
     pub(crate) shares: bool,
     /// Whether its work is ready at once.
     pub(crate) instant: bool,
+    /// Whether its work wakes in each of its polls.
+    pub(crate) restless: bool,
 }
 
 /// How a work ends.
@@ -69,11 +71,11 @@ fn call() -> impl Strategy<Value = Call> {
     ];
     let rarely = || prop::bool::weighted(0.25);
     let attempts = prop_oneof![3 => Just(None), 1 => (1_u32..4).prop_map(Some)];
-    let all = (0..KEYS, form, rarely(), attempts, rarely(), prop::bool::weighted(0.1));
-    all.prop_map(|(key, form, fails, attempts, unshared, instant)| match form {
+    let all = (0..KEYS, form, rarely(), attempts, rarely(), prop::bool::weighted(0.1), rarely());
+    all.prop_map(|(key, form, fails, attempts, unshared, instant, restless)| match form {
         // It has the group's defaults.
-        Form::Plain => Call { key, form, fails: false, attempts: None, shares: true, instant },
-        _ => Call { key, form, fails, attempts, shares: !unshared, instant },
+        Form::Plain => Call { key, form, fails: false, attempts: None, shares: true, instant, restless },
+        _ => Call { key, form, fails, attempts, shares: !unshared, instant, restless },
     })
 }
 

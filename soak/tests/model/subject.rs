@@ -165,7 +165,7 @@ impl<'g> Subject<'g> {
     fn begin(&self, caller: usize, call: Call) -> BoxCall<'g> {
         let (group, gates) = (self.group, self.gates.clone());
         let key = &IDS[usize::from(call.key)];
-        let work = move || gates.start(caller, call.instant);
+        let work = move || gates.start(caller, call.instant, call.restless);
         if call.form == Form::Plain {
             return Box::pin(async move { Ok(Got::Value(group.do_call(key, work).await)) });
         }
@@ -189,7 +189,7 @@ impl<'g> Subject<'g> {
     fn begin_many(&self, batch: usize, keys: Vec<u8>) -> BoxCall<'g> {
         let (group, gates) = (self.group, self.gates.clone());
         let work = move |missing: Vec<&u8>| {
-            let (work, count) = (gates.start(batch, false), missing.len());
+            let (work, count) = (gates.start(batch, false, false), missing.len());
             async move { vec![work.await; count] }
         };
         let keys = keys.into_iter().map(|key| &IDS[usize::from(key)]);

@@ -16,6 +16,7 @@ struct Gate {
     maker: usize,
     end: Option<End>,
     alive: bool,
+    restless: bool,
     waker: Option<Waker>,
 }
 
@@ -36,10 +37,10 @@ impl Gates {
     }
 
     /// The caller's closure is called.
-    pub(crate) fn start(&self, maker: usize, instant: bool) -> Work {
+    pub(crate) fn start(&self, maker: usize, instant: bool, restless: bool) -> Work {
         let mut gates = self.lock();
         let end = instant.then_some(End::Value);
-        gates.push(Gate { maker, end, alive: true, waker: None });
+        gates.push(Gate { maker, end, alive: true, restless, waker: None });
         Work { gates: self.clone(), number: gates.len() - 1 }
     }
 
@@ -73,14 +74,19 @@ impl Future for Work {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<u32> {
         let waker = cx.waker().clone();
         let value = u32::try_from(self.number).expect("few executions");
-        let (end, former) = {
+        let (end, restless, former) = {
             let mut gates = self.gates.lock();
             let gate = &mut gates[self.number];
-            (gate.end, gate.waker.replace(waker))
+            (gate.end, gate.restless, gate.waker.replace(waker))
         };
         drop(former);
         match end {
-            None => Poll::Pending,
+            None => {
+                if restless {
+                    self.gates.wake(self.number);
+                }
+                Poll::Pending
+            }
             Some(End::Value) => Poll::Ready(value),
             Some(End::Panic) => resume_unwind(Box::new(Blown(value))),
         }

@@ -26,7 +26,15 @@ pub(super) struct Batch {
 impl Reference {
     /// A batch: the numbers of its seats are the next ones.
     pub(crate) fn call_many(&mut self, keys: &[u8]) -> usize {
-        let call = |key| Call { key, form: Form::Plain, fails: false, attempts: None, shares: true, instant: false };
+        let call = |key| Call {
+            key,
+            form: Form::Plain,
+            fails: false,
+            attempts: None,
+            shares: true,
+            instant: false,
+            restless: false,
+        };
         let batch = self.call(call(keys[0]));
         let seats: Vec<usize> = keys.iter().map(|&key| self.call(call(key))).collect();
         for &seat in &seats {

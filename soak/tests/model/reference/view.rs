@@ -1,6 +1,6 @@
 //! What the reference says of the group as a whole.
 
-use super::{At, Reference, Stage};
+use super::{At, Execution, Reference, Stage};
 
 impl Reference {
     /// How many callers there have been, seats and drivers among them.
@@ -43,11 +43,14 @@ impl Reference {
         let has = |caller: &usize| matches!(self.callers[*caller].at, At::Has(_));
         let mut all: Vec<Vec<usize>> = (0..self.callers.len()).filter(has).map(|caller| vec![caller]).collect();
         for flight in self.flights.iter().flatten() {
-            let can_end = |execution: u32| self.executions[execution as usize].end.is_some();
+            let can_go_on = |execution: u32| {
+                let Execution { maker, end, .. } = self.executions[execution as usize];
+                end.is_some() || self.callers[maker].call.restless
+            };
             match flight.stage {
                 Stage::Vacant if !flight.inside.is_empty() => all.push(flight.inside.clone()),
-                Stage::Owned(execution) if can_end(execution) => all.push(flight.inside.clone()),
-                Stage::Inline(leader, execution) if can_end(execution) => all.push(vec![leader]),
+                Stage::Owned(execution) if can_go_on(execution) => all.push(flight.inside.clone()),
+                Stage::Inline(leader, execution) if can_go_on(execution) => all.push(vec![leader]),
                 _ => {}
             }
         }
