@@ -37,20 +37,23 @@ impl Reference {
         self.flights.iter().flatten().flat_map(|flight| flight.leaving.iter().copied()).collect()
     }
 
-    /// Groups of callers of which one at least must have been woken: each that has something to get, and for each flight that can
-    /// go on those who can go on with it.
-    pub(crate) fn must_be_woken(&self) -> Vec<Vec<usize>> {
+    /// Groups of callers of which so many at least must have been woken: each that has something to get, and for each flight that
+    /// can go on those who can go on with it. Of those who drive two, so that one of them may be parked.
+    pub(crate) fn must_be_woken(&self) -> Vec<(Vec<usize>, usize)> {
         let has = |caller: &usize| matches!(self.callers[*caller].at, At::Has(_));
-        let mut all: Vec<Vec<usize>> = (0..self.callers.len()).filter(has).map(|caller| vec![caller]).collect();
+        let mut all: Vec<(Vec<usize>, usize)> =
+            (0..self.callers.len()).filter(has).map(|caller| (vec![caller], 1)).collect();
         for flight in self.flights.iter().flatten() {
             let can_go_on = |execution: u32| {
                 let Execution { maker, end, .. } = self.executions[execution as usize];
                 end.is_some() || self.callers[maker].call.restless
             };
             match flight.stage {
-                Stage::Vacant if !flight.inside.is_empty() => all.push(flight.inside.clone()),
-                Stage::Owned(execution) if can_go_on(execution) => all.push(flight.inside.clone()),
-                Stage::Inline(leader, execution) if can_go_on(execution) => all.push(vec![leader]),
+                Stage::Vacant if !flight.inside.is_empty() => all.push((flight.inside.clone(), 1)),
+                Stage::Owned(execution) if can_go_on(execution) => {
+                    all.push((flight.inside.clone(), flight.inside.len().min(2)));
+                }
+                Stage::Inline(leader, execution) if can_go_on(execution) => all.push((vec![leader], 1)),
                 _ => {}
             }
         }
