@@ -2,11 +2,11 @@
 
 use super::arena::{Arena, Group};
 use super::call::Got;
-use super::ledger::Running;
+use super::ledger::{Ledger, Running};
 use super::script::End;
 use crate::bomb::Blast;
 use crate::breach::Breach;
-use crate::things::{Answer, Hashing, Key};
+use crate::things::{Answer, Hashing, Key, Product, product};
 use oneflight::{Lead, OnAbandon, Stats};
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,12 +141,20 @@ pub(crate) fn only(answers: Vec<Answer>) -> Answer {
     answers.into_iter().next().expect("one key, one answer")
 }
 
-/// [`Share::Even`].
-pub(crate) fn is_even(answer: &Answer) -> bool {
-    crate::things::product(answer).execution.is_multiple_of(2)
+/// [`Share::Even`]. What it refuses is for one caller.
+pub(crate) fn is_even(ledger: &Arc<Ledger>) -> impl FnOnce(&Answer) -> bool + Send + 'static {
+    let ledger = Arc::clone(ledger);
+    move |answer| {
+        let Product { key, execution } = *product(answer);
+        let is_even = execution.is_multiple_of(2);
+        if !is_even {
+            ledger.keep_for_one(key, execution);
+        }
+        is_even
+    }
 }
 
 /// As [`Answer`], before the error is shared.
-pub(crate) fn unshared(answer: Answer) -> Result<crate::things::Product, crate::things::Product> {
+pub(crate) fn unshared(answer: Answer) -> Result<Product, Product> {
     answer.map_err(|error| Arc::into_inner(error).expect("nobody else has it yet"))
 }

@@ -43,7 +43,7 @@ struct Execution {
     /// When the first call returned with its value.
     returned: Option<u64>,
     receivers: u32,
-    /// Whether somebody was told that it alone has the value.
+    /// Whether `share_if` refused the value, or somebody was told that it alone has it.
     alone: bool,
 }
 
@@ -123,6 +123,13 @@ impl Ledger {
     /// Whether all executions of `key` must have been those of one flight after the other.
     pub(crate) fn is_strict(&self, key: u32) -> bool {
         self.age.is_none() && self.page(key).forgets == 0
+    }
+
+    /// The value of this execution is not to be shared.
+    pub(crate) fn keep_for_one(&self, key: u32, execution: u64) {
+        if let Some(execution) = self.page(key).executions.get_mut(&execution) {
+            execution.alone = true;
+        }
     }
 
     /// `call` has returned with this answer for `key`. Returns whether it is somebody else's.

@@ -15,6 +15,7 @@ use oneflight::Stats;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 type BoxCall<'a> = Pin<Box<dyn Future<Output = Got> + Send + 'a>>;
@@ -191,13 +192,14 @@ impl Form {
 async fn with_options(group: &Tasks, id: &Id, work: Work, options: CallOptions, form: Form) -> Got {
     let call = with!(group.call(id), options);
     let call = if matches!(form, Form::Detached) { call.detach() } else { call };
+    let ledger = Arc::clone(&work.field.arena.ledger);
     let work = || work.make();
     Got::of(match (form, options.share) {
         (Form::Inline, Share::Default) => call.run_inline(work).await,
         (Form::Inline, Share::Ok) => call.share_ok().run_inline(work).await,
-        (Form::Inline, Share::Even) => call.share_if(is_even).run_inline(work).await,
+        (Form::Inline, Share::Even) => call.share_if(is_even(&ledger)).run_inline(work).await,
         (_, Share::Default) => call.run(work).await,
         (_, Share::Ok) => call.share_ok().run(work).await,
-        (_, Share::Even) => call.share_if(is_even).run(work).await,
+        (_, Share::Even) => call.share_if(is_even(&ledger)).run(work).await,
     })
 }

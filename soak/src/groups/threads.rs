@@ -3,7 +3,7 @@
 use super::arena::{Arena, Group, Tasks, Threads};
 use super::call::{Call, Got, May};
 use super::common::{CallOptions, Forget, Share, forget, is_even, look, only, try_lead, unshared};
-use super::ledger::Running;
+use super::ledger::{Ledger, Running};
 use super::script::{Script, Step, start_all};
 use crate::bomb::Armed;
 use crate::counts::{Counts, Ending};
@@ -11,6 +11,7 @@ use crate::things::{Answer, Id, Key};
 use crate::watchdog::Watch;
 use oneflight::{CallError, Stats};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use std::time::Duration;
 pub(crate) trait Blocking: Group {
     fn plain(&self, id: &Id, work: impl FnOnce() -> Answer) -> Answer;
     fn limited(&self, id: &Id, limit: Duration, work: impl FnOnce() -> Answer) -> Result<Answer, CallError>;
-    fn with_options(&self, id: &Id, options: CallOptions, work: impl FnOnce() -> Answer) -> Got;
+    fn with_options(&self, id: &Id, options: CallOptions, ledger: &Arc<Ledger>, work: impl FnOnce() -> Answer) -> Got;
     fn with_key(&self, id: &Id, work: impl FnOnce() -> Answer) -> Got;
     /// `None` if threads have no such way.
     fn tried(&self, id: &Id, work: impl FnOnce() -> Answer) -> Option<Answer>;
@@ -54,7 +55,7 @@ impl Blocking for Threads {
         self.do_call_wait_timeout(id, limit, work)
     }
 
-    fn with_options(&self, id: &Id, options: CallOptions, work: impl FnOnce() -> Answer) -> Got {
+    fn with_options(&self, id: &Id, options: CallOptions, ledger: &Arc<Ledger>, work: impl FnOnce() -> Answer) -> Got {
         let mut call = with!(self.call(id), options);
         if let Some(limit) = options.limit {
             call = call.wait_timeout(limit);
@@ -62,7 +63,7 @@ impl Blocking for Threads {
         Got::of(match options.share {
             Share::Default => call.run(work),
             Share::Ok => call.share_ok().run(work),
-            Share::Even => call.share_if(is_even).run(work),
+            Share::Even => call.share_if(is_even(ledger)).run(work),
         })
     }
 
@@ -97,12 +98,12 @@ impl Blocking for Tasks {
         self.do_call_blocking_wait_timeout(id, limit, work)
     }
 
-    fn with_options(&self, id: &Id, options: CallOptions, work: impl FnOnce() -> Answer) -> Got {
+    fn with_options(&self, id: &Id, options: CallOptions, ledger: &Arc<Ledger>, work: impl FnOnce() -> Answer) -> Got {
         let call = with!(self.call(id), options);
         Got::of(match options.share {
             Share::Default => call.run_blocking(work),
             Share::Ok => call.share_ok().run_blocking(work),
-            Share::Even => call.share_if(is_even).run_blocking(work),
+            Share::Even => call.share_if(is_even(ledger)).run_blocking(work),
         })
     }
 
@@ -175,7 +176,7 @@ impl<G: Blocking> Caller<'_, G> {
                 may.abandoned = true;
                 self.one("thread: call with options", key, may, |call| {
                     let run = || work(arena, call.number, key, &script, seed);
-                    Some(arena.group.with_options(id, options, run))
+                    Some(arena.group.with_options(id, options, &arena.ledger, run))
                 });
             }
             13..14 => {
@@ -284,7 +285,11 @@ fn nested<G: Blocking>(arena: &Arena<G>, key: u32, recursive: bool, rng: &mut fa
         let work = || work(arena, call.number, key, &script, seed);
         let options = CallOptions { limit: None, attempts: None, on_abandon: None, share: Share::Default };
         let id = arena.id(key);
-        if plain { Got::One(arena.group.plain(id, work), None) } else { arena.group.with_options(id, options, work) }
+        if plain {
+            Got::One(arena.group.plain(id, work), None)
+        } else {
+            arena.group.with_options(id, options, &arena.ledger, work)
+        }
     };
     let got = catch_unwind(AssertUnwindSafe(run));
     let _: Ending = call.end(got);
