@@ -3,17 +3,62 @@
 #
 #     bash ci/soak.sh [ROUNDS] [FILTER]
 #     bash ci/soak.sh redis [ROUNDS] [FILTER]
+#     bash ci/soak.sh random [MINUTES] [SEED ..]
 #
-# With LOAD=0 in the environment, without the busy loops beside the suites.
+# With LOAD=0 in the environment, the suites run without the busy loops beside them.
 #
 # Runs the contract suite of the library ROUNDS times (default 200), for threads and for tasks on all executors, twice as many
 # busy loops as cores beside it, with 1 to 16 test threads by turns. 200 rounds take hours; the filter `tasks::smol_many`, say,
 # picks a part.
 #
-# With `redis`, the contract suite of the cache, and all suites that start servers and processes, ROUNDS times (default 20), with 1 to 4 test threads by
-# turns, and one busy loop beside them: what they measure is bounded generously, but not without bounds.
+# With `redis`, the contract suite of the cache, and all suites that start servers and processes, ROUNDS times (default 20), with
+# 1 to 4 test threads by turns, and one busy loop beside them: what they measure is bounded generously, but not without bounds.
+#
+# With `random`, the random mixes of the package oneflight-soak, of the groups and of the cache, for MINUTES in all (default 60), on
+# the seeds (default 1 and 2): each subject with each seed for the same time, as many at once as there are cores. See soak/README.md.
 
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# random_mixes [MINUTES] [SEED ..]
+random_mixes() {
+    local minutes=${1:-60} seeds=("${@:2}")
+    if ((${#seeds[@]} == 0)); then
+        seeds=(1 2)
+    fi
+    [[ "$minutes ${seeds[*]}" =~ ^[1-9][0-9]*(\ [0-9]+)+$ ]] || die "usage: bash ci/soak.sh random [MINUTES] [SEED ..]"
+    # With the checks that a release build leaves out.
+    export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
+    cargo build --quiet --release -p oneflight-soak
+    local runs=$((2 * ${#seeds[@]})) cores
+    cores=$(nproc)
+    local at_once=$((cores < runs ? cores : runs))
+    # They run in turns: so long that all of them together take the minutes.
+    local turns=$(((runs + at_once - 1) / at_once))
+    local each failed=0 of seed pid pids=()
+    each=$(awk "BEGIN { print $minutes / $turns }")
+    for seed in "${seeds[@]}"; do
+        for of in groups cache; do
+            if ((${#pids[@]} == at_once)); then
+                for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
+                pids=()
+            fi
+            # `pipefail`: the status is that of the soak.
+            "$target/release/oneflight-soak" --subject "$of" --seed "$seed" --minutes "$each" 2>&1 |
+                sed --unbuffered "s/^/$of, seed $seed: /" &
+            pids+=($!)
+        done
+    done
+    for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
+    ((!failed)) || die "the soak has found something"
+}
+
+if [[ ${1:-} == random ]]; then
+    shift
+    need_cargo
+    need_apt cc build-essential
+    step "random mixes" random_mixes "$@"
+    exit
+fi
 
 subject=library rounds=200 loops=$((2 * $(nproc))) most_threads=5
 if [[ ${1:-} == redis ]]; then
@@ -24,7 +69,7 @@ if (($# > 0)); then
     rounds=$1
     shift
 fi
-[[ $rounds =~ ^[1-9][0-9]*$ ]] || die "usage: bash ci/soak.sh [redis] [ROUNDS] [FILTER]"
+[[ $rounds =~ ^[1-9][0-9]*$ ]] || die "usage: bash ci/soak.sh [redis] [ROUNDS] [FILTER], or random [MINUTES] [SEED ..]"
 case ${LOAD:-1} in
 0) loops=0 ;;
 1) ;;

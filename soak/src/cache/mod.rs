@@ -1,0 +1,194 @@
+//! The cache as a subject, in memory: rounds of random calls on the same few keys, of threads to a blocking cache and of tasks to
+//! one for tasks.
+
+mod plan;
+mod settings;
+mod tasks;
+mod threads;
+mod world;
+
+use crate::alarm::Alarm;
+use crate::breach::Breach;
+use crate::counts::Counts;
+use crate::executors::{Executors, Kind, block_on};
+use crate::options::Options;
+use crate::outstanding::Outstanding;
+use crate::watchdog::Watch;
+use oneflight_cache::{BoxFuture, Error, Stats};
+use settings::Settings;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+use world::World;
+
+/// What all rounds share.
+pub(crate) struct Caches {
+    threads: usize,
+    watch: Watch,
+    executors: Executors,
+    alarm: Alarm,
+}
+
+/// Calls of each caller in a round.
+const CALLS: usize = 150;
+/// How long a cache may take to close, by a clock that may be moved fast.
+const CLOSING: Duration = Duration::from_secs(3_600);
+
+impl Caches {
+    pub(crate) fn new(options: &Options) -> Self {
+        let callers = options.threads * (1 + Kind::ALL.len());
+        Self {
+            threads: options.threads,
+            watch: Watch::start(callers, options.stuck),
+            executors: Executors::start(),
+            alarm: Alarm::start(),
+        }
+    }
+
+    /// One round with new caches.
+    pub(crate) fn round(&self, seed: u64) -> Counts {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let settings = Arc::new(Settings::random(&mut rng));
+        let refreshes = Outstanding::default();
+        let mut builder = settings.builder();
+        if settings.spawner {
+            builder = builder.spawner(self.spawner(rng.fork(), &refreshes));
+        }
+        let for_tasks = tasks::Field {
+            cache: builder.build(),
+            world: Arc::new(World::new(settings.keys)),
+            settings: Arc::clone(&settings),
+            alarm: self.alarm.clone(),
+        };
+        let for_threads = threads::Field {
+            cache: settings.builder().build_blocking(),
+            world: Arc::new(World::new(settings.keys)),
+            settings: Arc::clone(&settings),
+        };
+        let over = AtomicBool::new(false);
+        let counts = thread::scope(|scope| {
+            scope.spawn(|| keep_moving(&settings, &over));
+            let counts = self.callers(&mut rng, &for_threads, &for_tasks);
+            close(&for_threads, &for_tasks);
+            over.store(true, Ordering::SeqCst);
+            counts
+        });
+        check_loads(&settings, &for_tasks.world, &for_tasks.cache.stats());
+        check_loads(&settings, &for_threads.world, &for_threads.cache.stats());
+        drop((for_tasks, for_threads));
+        refreshes.wait();
+        check_nothing_left();
+        counts
+    }
+
+    fn callers(&self, rng: &mut fastrand::Rng, threads: &threads::Field, tasks: &tasks::Field) -> Counts {
+        let (sender, results) = mpsc::channel();
+        for kind in 0..Kind::ALL.len() * self.threads {
+            let (field, watch) = (tasks.clone(), self.watch.clone());
+            let task = tasks::Task { field, rng: rng.fork(), watch, number: kind, counts: Counts::default() };
+            let sender = sender.clone();
+            let run = async move {
+                let counts = task.run(CALLS).await;
+                _ = sender.send(counts);
+            };
+            self.executors.spawn(Kind::ALL[kind / self.threads], false, Box::pin(run));
+        }
+        let tasks = Kind::ALL.len() * self.threads;
+        for number in tasks..tasks + self.threads {
+            let (field, watch) = (threads.clone(), self.watch.clone());
+            let caller = threads::Caller { field, rng: rng.fork(), watch, number, counts: Counts::default() };
+            let sender = sender.clone();
+            thread::spawn(move || _ = sender.send(caller.run(CALLS)));
+        }
+        drop(sender);
+        let mut sum = Counts::default();
+        let mut ended = 0;
+        for counts in results {
+            ended += 1;
+            sum.merge(&counts);
+        }
+        if ended != tasks + self.threads {
+            Breach::Panicked("a caller of the soak".to_owned()).raise(None);
+        }
+        sum
+    }
+
+    /// Refreshes go on on some executor; now and then one is dropped.
+    fn spawner(&self, rng: fastrand::Rng, refreshes: &Outstanding) -> impl Fn(BoxFuture) + Send + Sync + 'static {
+        let (executors, rng) = (self.executors.clone(), Mutex::new(rng));
+        let refreshes = refreshes.counter();
+        move |refresh| {
+            let (kind, fate) = {
+                let mut rng = rng.lock().unwrap_or_else(PoisonError::into_inner);
+                (Kind::ALL[rng.usize(..Kind::ALL.len())], rng.u8(..8))
+            };
+            if fate == 0 {
+                return drop(refresh);
+            }
+            let held = refreshes();
+            let run = async move {
+                refresh.await;
+                drop(held);
+            };
+            executors.spawn(kind, false, Box::pin(run));
+        }
+    }
+}
+
+/// Moves the clock, if it is to be moved by hand, until the round is over: those who sleep by it have to wake.
+fn keep_moving(settings: &Settings, over: &AtomicBool) {
+    let Some(clock) = &settings.clock else { return };
+    while !over.load(Ordering::SeqCst) {
+        clock.advance(Duration::from_micros(200));
+        thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// Both end what they do, and load nothing any more.
+fn close(threads: &threads::Field, tasks: &tasks::Field) {
+    let ended = [threads.cache.close(CLOSING), block_on(tasks.cache.close(CLOSING), false)];
+    for ended in ended {
+        if !ended {
+            Breach::Left { what: "refreshes", count: 1 }.raise(None);
+        }
+    }
+    // No round has this key.
+    let refused = threads.cache.get_or_load(&u32::MAX, || unreachable!("a closed cache does not load"));
+    if !matches!(refused, Err(Error::Closed)) {
+        Breach::Failed("a closed cache answers".to_owned()).raise(None);
+    }
+    let refused = tasks.cache.get_or_load(&u32::MAX, || async { unreachable!("a closed cache does not load") });
+    if !matches!(block_on(refused, false), Err(Error::Closed)) {
+        Breach::Failed("a closed cache answers".to_owned()).raise(None);
+    }
+    for key in 0..tasks.settings.keys {
+        let count = tasks.cache.waiters(&key) + threads.cache.waiters(&key);
+        if count != 0 {
+            Breach::Left { what: "waiters", count: 1 }.raise(key);
+        }
+    }
+}
+
+fn check_loads(settings: &Settings, world: &World, stats: &Stats) {
+    for key in (0..settings.keys).filter(|&key| settings.is_quiet(key)) {
+        let loads = world.loads(key);
+        if loads > 1 {
+            Breach::LoadedAgain { loads }.raise(key);
+        }
+    }
+    if stats.loads != world.runs() {
+        Breach::Counter { what: "loads", counted: stats.loads, seen: world.runs() }.raise(None);
+    }
+}
+
+/// Values are dropped with their cache, at the latest; loads that callers have left may take a moment to end.
+fn check_nothing_left() {
+    let begun = Instant::now();
+    while world::alive() != 0 {
+        if begun.elapsed() > Duration::from_secs(10) {
+            Breach::Left { what: "values", count: world::alive() }.raise(None);
+        }
+        thread::sleep(Duration::from_micros(200));
+    }
+}

@@ -1,0 +1,101 @@
+//! What a round is about.
+
+use super::world::{Datum, Fault, May};
+use oneflight_cache::test_util::ManualClock;
+use oneflight_cache::{Builder, Cache, Policy};
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) keys: u32,
+    /// The keys from this one on are not written, and their loader does not fail: they are loaded once.
+    pub(crate) quiet: u32,
+    /// Nothing expires, nothing is evicted, nobody gives up: the quiet keys can be counted on.
+    pub(crate) calm: bool,
+    /// A clock that is moved by hand, or that of the system.
+    pub(crate) clock: Option<ManualClock>,
+    pub(crate) closes: bool,
+    pub(crate) helper_threads: usize,
+    pub(crate) spawner: bool,
+    ttl: Duration,
+    stale: Duration,
+    if_error: Duration,
+    policy: Policy,
+    load_timeout: Option<Duration>,
+    max_loads: Option<usize>,
+    max_waiters: Option<usize>,
+    capacity: usize,
+}
+
+impl Settings {
+    pub(crate) fn random(rng: &mut fastrand::Rng) -> Self {
+        let calm = rng.u8(..3) == 0;
+        let hour = Duration::from_secs(3_600);
+        let mut some = |one_in: u8, most: u64| (!calm && rng.u8(..one_in) == 0).then(|| rng.u64(1..most));
+        let (load_timeout, max_loads, max_waiters) = (some(4, 4), some(5, 6), some(5, 4));
+        let (stale, if_error) = (some(2, 20), some(2, 20));
+        let keys = rng.u32(2..9);
+        let policies = [
+            Policy::Never,
+            Policy::XFetch { beta: 1.0, max_window: 0.5 },
+            Policy::Linear { window: 0.5 },
+            Policy::Eager { window: 0.5 },
+        ];
+        Self {
+            keys,
+            quiet: keys - 1,
+            calm,
+            clock: rng.bool().then(ManualClock::new),
+            closes: !calm && rng.u8(..4) == 0,
+            helper_threads: rng.usize(..3),
+            spawner: rng.bool(),
+            ttl: if calm { hour } else { Duration::from_millis([0, 1, 3, 10, 10_000][rng.usize(..5)]) },
+            stale: Duration::from_millis(stale.unwrap_or(0)),
+            if_error: Duration::from_millis(if_error.unwrap_or(0)),
+            policy: if calm { Policy::Never } else { policies[rng.usize(..4)] },
+            load_timeout: load_timeout.map(Duration::from_millis),
+            max_loads: max_loads.map(|loads| loads as usize),
+            max_waiters: max_waiters.map(|waiters| waiters as usize),
+            capacity: if calm || rng.bool() { 1_000 } else { rng.usize(1..4) },
+        }
+    }
+
+    /// Whether anything may be done with a key but to read it.
+    pub(crate) fn is_quiet(&self, key: u32) -> bool {
+        self.calm && key >= self.quiet
+    }
+
+    pub(crate) fn may(&self) -> May {
+        May {
+            deadline: false,
+            load_timed_out: self.load_timeout.is_some(),
+            overloaded: self.max_loads.is_some() || self.max_waiters.is_some(),
+            closed: self.closes,
+            recursive: false,
+        }
+    }
+
+    pub(crate) fn builder(&self) -> Builder<u32, Datum, Fault> {
+        let mut builder = Cache::builder()
+            .capacity(self.capacity)
+            .ttl(self.ttl)
+            .stale_while_revalidate(self.stale)
+            .stale_if_error(self.if_error)
+            .early_refresh(self.policy)
+            .backoff(Duration::from_micros(200), Duration::from_millis(2))
+            .helper_threads(self.helper_threads);
+        if let Some(clock) = &self.clock {
+            builder = builder.clock(clock.clone()).timer(clock.clone());
+        }
+        if let Some(limit) = self.load_timeout {
+            builder = builder.load_timeout(limit);
+        }
+        if let Some(loads) = self.max_loads {
+            builder = builder.max_loads(loads);
+        }
+        if let Some(waiters) = self.max_waiters {
+            builder = builder.max_waiters(waiters);
+        }
+        builder
+    }
+}

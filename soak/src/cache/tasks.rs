@@ -1,0 +1,230 @@
+//! What tasks do to a cache.
+
+use super::plan::{End, Plan, Step};
+use super::settings::Settings;
+use super::threads::{check, only};
+use super::world::{Datum, Fault, May, World};
+use crate::alarm::Alarm;
+use crate::bomb::{Blast, Fuse};
+use crate::breach::Breach;
+use crate::counts::{Counts, Ending};
+use crate::manner::{Manner, drive};
+use crate::watchdog::Watch;
+use futures_lite::FutureExt;
+use futures_lite::future::yield_now;
+use oneflight_cache::{Cache, Error, Fetched};
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) type Tasks = Cache<u32, Datum, Fault>;
+
+/// All that a loader needs. It may go on after its caller.
+#[derive(Clone)]
+pub(crate) struct Field {
+    pub(crate) cache: Tasks,
+    pub(crate) world: Arc<World>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) alarm: Alarm,
+}
+
+/// A task that calls.
+pub(crate) struct Task {
+    pub(crate) field: Field,
+    pub(crate) rng: fastrand::Rng,
+    pub(crate) watch: Watch,
+    pub(crate) number: usize,
+    pub(crate) counts: Counts,
+}
+
+type Values = Result<Vec<Fetched<Datum>>, Error<Fault>>;
+type BoxCall<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+impl Task {
+    pub(crate) async fn run(mut self, calls: usize) -> Counts {
+        for call in 0..calls {
+            self.step(call > calls / 2).await;
+        }
+        self.counts
+    }
+
+    async fn step(&mut self, late: bool) {
+        let field = self.field.clone();
+        let Field { cache, world, settings, .. } = &field;
+        let key = self.rng.u32(..settings.keys);
+        let quiet = settings.is_quiet(key);
+        let plan = Plan::random(&mut self.rng, quiet);
+        let may = settings.may();
+        let field = &field;
+        let load = |call: u64, plan: Plan| move || field.load_one(call, key, plan);
+        match self.rng.u8(..32) {
+            0..12 => {
+                let run = |call| async move { list(cache.get_or_load(&key, load(call, plan)).await) };
+                self.read("task: get_or_load", &[key], may, |call| Box::pin(run(call))).await;
+            }
+            12..15 if !quiet => {
+                let limit = Duration::from_micros(self.rng.u64(..800));
+                let run =
+                    |call| async move { list(cache.call(&key).timeout(limit).get_or_load(load(call, plan)).await) };
+                let may = May { deadline: true, ..may };
+                self.read("task: call with a timeout", &[key], may, |call| Box::pin(run(call))).await;
+            }
+            15 if !quiet => {
+                let plan = Plan { counts: false, ..plan };
+                let run = |call| async move { list(cache.call(&key).bypass().get_or_load(load(call, plan)).await) };
+                self.read("task: call past the cache", &[key], may, |call| Box::pin(run(call))).await;
+            }
+            16..18 if !quiet => {
+                let run = |call| async move { list(cache.refresh(&key, load(call, plan)).await) };
+                self.read("task: refresh", &[key], may, |call| Box::pin(run(call))).await;
+            }
+            18..21 => {
+                let keys: Vec<u32> = (0..self.rng.usize(1..5)).map(|_| self.rng.u32(..settings.keys)).collect();
+                let keys: Vec<u32> = keys.into_iter().filter(|&key| !settings.is_quiet(key)).collect();
+                if keys.is_empty() {
+                    return;
+                }
+                let keys = &keys;
+                let run = |call| async move {
+                    let load =
+                        |missing: Vec<&u32>| field.load(call, missing.into_iter().copied().collect(), plan.clone());
+                    cache.get_or_load_many(keys, load).await
+                };
+                self.read("task: get_or_load_many", keys, may, |call| Box::pin(run(call))).await;
+            }
+            21..24 if !quiet => {
+                let mut write = world.write([key]);
+                let value = write.value();
+                if self.other("task: put", key, Box::pin(cache.put(&key, value))).await {
+                    write.finish();
+                } else {
+                    // The value may be stored or not.
+                    write.settle();
+                }
+            }
+            24..27 if !quiet => {
+                let write = world.write([key]);
+                if self.other("task: invalidate", key, Box::pin(cache.invalidate(&key))).await {
+                    write.finish();
+                }
+            }
+            27 if !settings.calm => {
+                let write = world.write(0..settings.keys);
+                if self.other("task: invalidate_all", key, Box::pin(cache.invalidate_all())).await {
+                    write.finish();
+                }
+            }
+            28 if settings.closes && late && self.rng.u8(..16) == 0 => {
+                let run = async {
+                    _ = cache.close(Duration::from_millis(1)).await;
+                    Ok(())
+                };
+                self.other("task: close", key, Box::pin(run)).await;
+            }
+            29 if !settings.calm => {
+                let (on, early) = (self.rng.u8(..4) != 0, self.rng.bool());
+                cache.set_coalescing(on);
+                cache.set_early_refresh(early);
+            }
+            30 => _ = (cache.waiters(&key), cache.stats(), cache.store().len()),
+            _ => {
+                let run = async move {
+                    match cache.get(&key).await {
+                        Ok(Some(fetched)) => Ok(vec![fetched]),
+                        // There is nothing to check.
+                        Ok(None) => Err(Error::Deadline),
+                        Err(error) => Err(error),
+                    }
+                };
+                let may = May { deadline: true, ..may };
+                self.read("task: get", &[key], may, |_| Box::pin(run)).await;
+            }
+        }
+    }
+
+    async fn read<'a>(
+        &mut self,
+        name: &'static str,
+        keys: &[u32],
+        may: May,
+        run: impl FnOnce(u64) -> BoxCall<'a, Values>,
+    ) {
+        self.watch.begin(self.number, name, keys[0]);
+        let world = Arc::clone(&self.field.world);
+        let read = world.read(keys);
+        // Nobody gives up a load that is to happen once.
+        let quiet = self.field.settings.is_quiet(keys[0]);
+        let manner = if quiet { Manner::Through } else { Manner::random(&mut self.rng) };
+        let mut fuse = Fuse(None);
+        let driven = drive(run(read.number), manner, &mut fuse, &self.field.alarm);
+        let got = AssertUnwindSafe(driven).catch_unwind().await;
+        self.watch.end(self.number);
+        let ending = match got {
+            Ok(None) => Ending::Dropped,
+            Ok(Some(got)) => check(&read, may, Ok(got)),
+            Err(payload) => check(&read, may, Err(payload)),
+        };
+        self.counts.add(name, ending);
+    }
+
+    /// Something that cannot fail. Returns whether it was driven to its end.
+    async fn other<'a>(&mut self, name: &'static str, key: u32, run: BoxCall<'a, Result<(), Error<Fault>>>) -> bool {
+        self.watch.begin(self.number, name, key);
+        let manner = Manner::random(&mut self.rng);
+        let done = drive(run, manner, &mut Fuse(None), &self.field.alarm).await;
+        self.watch.end(self.number);
+        if let Some(Err(error)) = &done {
+            Breach::Failed(error.to_string()).raise(key);
+        }
+        self.counts.add(name, if done.is_some() { Ending::Value } else { Ending::Dropped });
+        done.is_some()
+    }
+}
+
+fn list(fetched: Result<Fetched<Datum>, Error<Fault>>) -> Values {
+    fetched.map(|fetched| vec![fetched])
+}
+
+impl Field {
+    fn load_one(&self, call: u64, key: u32, plan: Plan) -> impl Future<Output = Result<Datum, Fault>> + Send + use<> {
+        let load = self.load(call, vec![key], plan);
+        async move { Ok(only(load.await?)) }
+    }
+
+    /// The loader. It begins when it is first polled.
+    fn load(
+        &self,
+        call: u64,
+        keys: Vec<u32>,
+        plan: Plan,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<Datum>, Fault>> + Send>> {
+        let field = self.clone();
+        Box::pin(async move {
+            let since = field.world.load(plan.counts);
+            for step in &plan.steps {
+                match *step {
+                    Step::Pause(time) => field.alarm.sleep(time).await,
+                    Step::Yield => yield_now().await,
+                    Step::Recurse => field.recurse(keys[0]).await,
+                }
+            }
+            match plan.end {
+                End::Value => Ok(field.world.found(&keys, call, since)),
+                End::Error => Err(field.world.fault(&keys, since)),
+                End::Panic => Blast::Work { call }.go(),
+            }
+        })
+    }
+
+    /// Calls the cache for the key that is being loaded.
+    async fn recurse(&self, key: u32) {
+        let read = self.world.read(&[key]);
+        let plan = Plan::leaf();
+        let call = self.cache.get_or_load(&key, || self.load_one(read.number, key, plan));
+        let call: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(call);
+        let got = call.await;
+        check(&read, May { recursive: true, ..self.settings.may() }, Ok(list(got)));
+    }
+}

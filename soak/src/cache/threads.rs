@@ -1,0 +1,216 @@
+//! What threads do to a blocking cache.
+
+use super::plan::{End, Plan, Step};
+use super::settings::Settings;
+use super::world::{Datum, Fault, May, Read, World};
+use crate::bomb::Blast;
+use crate::breach::Breach;
+use crate::counts::{Counts, Ending};
+use crate::watchdog::Watch;
+use oneflight_cache::blocking::Cache;
+use oneflight_cache::{Error, Fetched};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+pub(crate) type Threads = Cache<u32, Datum, Fault>;
+
+/// All that a loader needs. It may go on after its caller.
+#[derive(Clone)]
+pub(crate) struct Field {
+    pub(crate) cache: Threads,
+    pub(crate) world: Arc<World>,
+    pub(crate) settings: Arc<Settings>,
+}
+
+/// A thread that calls.
+pub(crate) struct Caller {
+    pub(crate) field: Field,
+    pub(crate) rng: fastrand::Rng,
+    pub(crate) watch: Watch,
+    pub(crate) number: usize,
+    pub(crate) counts: Counts,
+}
+
+type Values = Result<Vec<Fetched<Datum>>, Error<Fault>>;
+
+impl Caller {
+    pub(crate) fn run(mut self, calls: usize) -> Counts {
+        for call in 0..calls {
+            self.step(call > calls / 2);
+        }
+        self.counts
+    }
+
+    fn step(&mut self, late: bool) {
+        let field = self.field.clone();
+        let Field { cache, world, settings } = &field;
+        let key = self.rng.u32(..settings.keys);
+        let quiet = settings.is_quiet(key);
+        let plan = Plan::random(&mut self.rng, quiet);
+        let may = settings.may();
+        let one = |fetched| vec![fetched];
+        match self.rng.u8(..32) {
+            op @ 0..12 => {
+                let name = if op < 8 { "thread: get_or_load" } else { "thread: get_or_load_inline" };
+                self.read(name, &[key], may, |read| {
+                    let field = field.clone();
+                    let call = read.number;
+                    let load = move || Ok(only(field.load(call, &[key], &plan)?));
+                    let got = if op < 8 { cache.get_or_load(&key, load) } else { cache.get_or_load_inline(&key, load) };
+                    got.map(one)
+                });
+            }
+            12..15 if !quiet => {
+                let limit = Duration::from_micros(self.rng.u64(..800));
+                self.read("thread: call with a timeout", &[key], May { deadline: true, ..may }, |read| {
+                    let field = field.clone();
+                    let call = read.number;
+                    let load = move || Ok(only(field.load(call, &[key], &plan)?));
+                    cache.call(&key).timeout(limit).get_or_load(load).map(one)
+                });
+            }
+            15 if !quiet => self.read("thread: call past the cache", &[key], may, |read| {
+                let field = field.clone();
+                let call = read.number;
+                let plan = Plan { counts: false, ..plan };
+                let load = move || Ok(only(field.load(call, &[key], &plan)?));
+                cache.call(&key).bypass().get_or_load(load).map(one)
+            }),
+            16..18 if !quiet => self.read("thread: refresh", &[key], may, |read| {
+                cache.refresh(&key, || Ok(only(field.load(read.number, &[key], &plan)?))).map(one)
+            }),
+            18..21 => {
+                let keys: Vec<u32> = (0..self.rng.usize(1..5)).map(|_| self.rng.u32(..settings.keys)).collect();
+                let keys: Vec<u32> = keys.into_iter().filter(|&key| !settings.is_quiet(key)).collect();
+                if keys.is_empty() {
+                    return;
+                }
+                self.read("thread: get_or_load_many", &keys, may, |read| {
+                    cache.get_or_load_many(&keys, |missing| {
+                        let missing: Vec<u32> = missing.into_iter().copied().collect();
+                        field.load(read.number, &missing, &plan)
+                    })
+                });
+            }
+            21..24 if !quiet => self.other("thread: put", key, || {
+                let mut write = world.write([key]);
+                let done = cache.put(&key, write.value());
+                write.finish();
+                done
+            }),
+            24..27 if !quiet => self.other("thread: invalidate", key, || {
+                let write = world.write([key]);
+                let done = cache.invalidate(&key);
+                write.finish();
+                done
+            }),
+            27 if !settings.calm => self.other("thread: invalidate_all", key, || {
+                let write = world.write(0..settings.keys);
+                let done = cache.invalidate_all();
+                write.finish();
+                done
+            }),
+            28 if settings.closes && late && self.rng.u8(..16) == 0 => self.other("thread: close", key, || {
+                _ = cache.close(Duration::from_millis(1));
+                Ok(())
+            }),
+            29 if !settings.calm => {
+                let (on, early) = (self.rng.u8(..4) != 0, self.rng.bool());
+                self.other("thread: switch", key, || {
+                    cache.set_coalescing(on);
+                    cache.set_early_refresh(early);
+                    Ok(())
+                });
+            }
+            30 => self.other("thread: look", key, || {
+                _ = (cache.waiters(&key), cache.stats(), cache.store().len());
+                Ok(())
+            }),
+            _ => {
+                self.read("thread: get", &[key], may, |_| match cache.get(&key) {
+                    Ok(Some(fetched)) => Ok(vec![fetched]),
+                    // As if it had been dropped: there is nothing to check.
+                    Ok(None) => Err(Error::Deadline),
+                    Err(error) => Err(error),
+                });
+            }
+        }
+    }
+
+    fn read(&mut self, name: &'static str, keys: &[u32], may: May, run: impl FnOnce(&Read) -> Values) {
+        let may = if name == "thread: get" { May { deadline: true, ..may } } else { may };
+        self.watch.begin(self.number, name, keys[0]);
+        let world = Arc::clone(&self.field.world);
+        let read = world.read(keys);
+        let got = catch_unwind(AssertUnwindSafe(|| run(&read)));
+        self.watch.end(self.number);
+        self.counts.add(name, check(&read, may, got));
+    }
+
+    fn other(&mut self, name: &'static str, key: u32, run: impl FnOnce() -> Result<(), Error<Fault>>) {
+        self.watch.begin(self.number, name, key);
+        let done = run();
+        self.watch.end(self.number);
+        if let Err(error) = done {
+            Breach::Failed(error.to_string()).raise(key);
+        }
+        self.counts.add(name, Ending::Value);
+    }
+}
+
+/// What a call that reads has come to.
+pub(crate) fn check(read: &Read, may: May, got: thread::Result<Values>) -> Ending {
+    match got {
+        Ok(Ok(values)) => {
+            read.got(values.iter());
+            let own = values.iter().all(|fetched| fetched.value.call == read.number);
+            if own { Ending::Value } else { Ending::Followed }
+        }
+        Ok(Err(error)) => {
+            read.failed(&error, may);
+            Ending::Refused
+        }
+        Err(payload) => {
+            if payload.downcast_ref::<Blast>() != Some(&Blast::Work { call: read.number }) {
+                let what = payload.downcast_ref::<Blast>().map(|blast| format!("{blast:?}"));
+                Breach::Panicked(format!("{what:?} in call {}", read.number)).raise(None);
+            }
+            Ending::Panicked
+        }
+    }
+}
+
+/// The one value of a list that has one.
+pub(crate) fn only(values: Vec<Datum>) -> Datum {
+    values.into_iter().next().expect("one key, one value")
+}
+
+impl Field {
+    /// The loader.
+    fn load(&self, call: u64, keys: &[u32], plan: &Plan) -> Result<Vec<Datum>, Fault> {
+        let since = self.world.load(plan.counts);
+        for step in &plan.steps {
+            match *step {
+                Step::Pause(time) => thread::sleep(time),
+                Step::Yield => thread::yield_now(),
+                Step::Recurse => self.recurse(keys[0]),
+            }
+        }
+        match plan.end {
+            End::Value => Ok(self.world.found(keys, call, since)),
+            End::Error => Err(self.world.fault(keys, since)),
+            End::Panic => Blast::Work { call }.go(),
+        }
+    }
+
+    /// Calls the cache for the key that is being loaded.
+    fn recurse(&self, key: u32) {
+        let read = self.world.read(&[key]);
+        let call = read.number;
+        let plan = Plan::leaf();
+        let got = self.cache.get_or_load_inline(&key, || Ok(only(self.load(call, &[key], &plan)?)));
+        check(&read, May { recursive: true, ..self.settings.may() }, Ok(got.map(|fetched| vec![fetched])));
+    }
+}

@@ -1,0 +1,226 @@
+//! What a cache reads from, and what its callers may be given.
+
+use crate::breach::Breach;
+use oneflight_cache::{Error, Fetched, Source};
+use std::fmt;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many values are alive.
+static DATA: AtomicI64 = AtomicI64::new(0);
+
+pub(crate) fn alive() -> i64 {
+    DATA.load(Ordering::SeqCst)
+}
+
+/// A value.
+#[derive(Debug)]
+pub(crate) struct Datum {
+    pub(crate) key: u32,
+    /// The call whose loader made it, or that put it.
+    pub(crate) call: u64,
+    since: Since,
+}
+
+/// How new a value is at most: when its loader began; when its `put` had returned, and before that it is as new as can be.
+#[derive(Clone, Debug)]
+pub(crate) struct Since(Arc<AtomicU64>);
+
+/// Why a loader has no value.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    keys: Vec<u32>,
+    since: u64,
+}
+
+/// The keys of one cache in one round.
+#[derive(Debug)]
+pub(crate) struct World {
+    pages: Vec<Mutex<Page>>,
+    tick: AtomicU64,
+    /// Runs of a loader that have begun, and that the cache counts.
+    runs: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Page {
+    /// When the last write began that has finished.
+    floor: u64,
+    /// Runs of a loader for it that came to a value.
+    loads: u64,
+}
+
+/// A write that is on.
+pub(crate) struct Write<'w> {
+    world: &'w World,
+    keys: Vec<u32>,
+    begun: u64,
+    value: Option<Since>,
+}
+
+/// A call that reads.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) number: u64,
+    keys: Vec<(u32, u64)>,
+}
+
+/// Which errors a call may get, apart from that of a loader.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct May {
+    pub(crate) deadline: bool,
+    pub(crate) load_timed_out: bool,
+    pub(crate) overloaded: bool,
+    pub(crate) closed: bool,
+    pub(crate) recursive: bool,
+}
+
+impl Datum {
+    fn new(key: u32, call: u64, since: Since) -> Self {
+        DATA.fetch_add(1, Ordering::SeqCst);
+        Self { key, call, since }
+    }
+}
+
+impl Clone for Datum {
+    fn clone(&self) -> Self {
+        Self::new(self.key, self.call, self.since.clone())
+    }
+}
+
+impl Drop for Datum {
+    fn drop(&mut self) {
+        DATA.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a loader of {:?} failed", self.keys)
+    }
+}
+
+impl World {
+    pub(crate) fn new(keys: u32) -> Self {
+        let pages = (0..keys).map(|_| Mutex::default()).collect();
+        Self { pages, tick: AtomicU64::new(1), runs: AtomicU64::new(0) }
+    }
+
+    fn page(&self, key: u32) -> MutexGuard<'_, Page> {
+        self.pages[key as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.tick.fetch_add(1, Ordering::SeqCst)
+    }
+
+    pub(crate) fn runs(&self) -> u64 {
+        self.runs.load(Ordering::SeqCst)
+    }
+
+    /// Runs of a loader for `key` that came to a value.
+    pub(crate) fn loads(&self, key: u32) -> u64 {
+        self.page(key).loads
+    }
+
+    /// A loader begins, which may be one that the cache counts. Returns when.
+    pub(crate) fn load(&self, counts: bool) -> u64 {
+        self.runs.fetch_add(counts.into(), Ordering::SeqCst);
+        self.now()
+    }
+
+    /// What a loader that began `since` has found.
+    pub(crate) fn found(&self, keys: &[u32], call: u64, since: u64) -> Vec<Datum> {
+        keys.iter().for_each(|&key| self.page(key).loads += 1);
+        keys.iter().map(|&key| Datum::new(key, call, Since(Arc::new(AtomicU64::new(since))))).collect()
+    }
+
+    pub(crate) fn fault(&self, keys: &[u32], since: u64) -> Fault {
+        Fault { keys: keys.to_vec(), since }
+    }
+
+    /// A write of `keys` begins: with a value if it is a `put`.
+    pub(crate) fn write(&self, keys: impl IntoIterator<Item = u32>) -> Write<'_> {
+        Write { world: self, keys: keys.into_iter().collect(), begun: self.now(), value: None }
+    }
+
+    /// A call of `keys` begins.
+    pub(crate) fn read(&self, keys: &[u32]) -> Read {
+        let keys = keys.iter().map(|&key| (key, self.page(key).floor)).collect();
+        Read { number: self.now(), keys }
+    }
+}
+
+impl Write<'_> {
+    /// The value that is put.
+    pub(crate) fn value(&mut self) -> Datum {
+        let since = self.value.insert(Since(Arc::new(AtomicU64::new(u64::MAX))));
+        Datum::new(self.keys[0], self.begun, since.clone())
+    }
+
+    /// Its value is as new as this, and not newer.
+    pub(crate) fn settle(&self) {
+        if let Some(Since(since)) = &self.value {
+            since.store(self.world.now(), Ordering::SeqCst);
+        }
+    }
+
+    /// It has returned.
+    pub(crate) fn finish(self) {
+        self.settle();
+        for &key in &self.keys {
+            let mut page = self.world.page(key);
+            page.floor = page.floor.max(self.begun);
+        }
+    }
+}
+
+impl Read {
+    fn key(&self) -> u32 {
+        self.keys[0].0
+    }
+
+    /// It has returned with these values, in the order of its keys.
+    pub(crate) fn got<'f>(&self, values: impl ExactSizeIterator<Item = &'f Fetched<Datum>>) {
+        if values.len() != self.keys.len() {
+            Breach::WrongLength { asked: self.keys.len(), got: values.len() }.raise(self.key());
+        }
+        for (&(key, floor), fetched) in self.keys.iter().zip(values) {
+            let datum = &fetched.value;
+            if datum.key != key {
+                Breach::ForeignKey { got: datum.key }.raise(key);
+            }
+            let since = datum.since.0.load(Ordering::SeqCst);
+            if since < floor {
+                let from = Some(fetched.source);
+                Breach::Stale { value: since, write: floor, from }.raise(key);
+            }
+            if (fetched.source == Source::Loaded) && datum.call != self.number {
+                Breach::Failed(format!("loaded by call {}, returned as its own to {}", datum.call, self.number))
+                    .raise(key);
+            }
+        }
+    }
+
+    /// It has returned without a value.
+    pub(crate) fn failed(&self, error: &Error<Fault>, may: May) {
+        let allowed = match error {
+            Error::Load(fault) => {
+                let floor = self.keys.iter().filter(|(key, _)| fault.keys.contains(key)).map(|(_, floor)| *floor).max();
+                if floor.is_some_and(|floor| fault.since < floor) && self.keys.len() == 1 {
+                    Breach::Stale { value: fault.since, write: floor.unwrap_or(0), from: None }.raise(self.key());
+                }
+                floor.is_some()
+            }
+            Error::LoadTimedOut => may.load_timed_out,
+            Error::Deadline => may.deadline,
+            Error::Overloaded => may.overloaded,
+            Error::Reentrant => may.recursive,
+            Error::Closed => may.closed,
+            _ => false,
+        };
+        if !allowed {
+            Breach::Failed(error.to_string()).raise(self.key());
+        }
+    }
+}
