@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Is this change good? Runs everything that decides it, and installs what is missing for that (a C compiler, which the
-# bundled SQLite of the demo needs; git; a Redis server, of which the tests start their own; Rust itself must be there).
+# bundled SQLite of the demo needs; git; jq; cargo-hack; an emulator for the microcontroller; a Redis server, of which the tests
+# start their own; Rust itself must be there).
 #
 #     bash ci/test.sh
 #
@@ -31,8 +32,10 @@ run() {
 }
 
 run check "tidy" bash ci/check.sh
-# Without the models: there is nothing of them in an ordinary build.
-run tests "tests" cargo test --no-fail-fast --workspace --exclude oneflight-loom-tests --exclude oneflight-cache
+# Without the models: there is nothing of them in an ordinary build. Nor with the table of behaviour, which turns on the detection
+# of deadlocks for all that is built with it.
+run tests "tests" cargo test --no-fail-fast --workspace --exclude oneflight-loom-tests --exclude oneflight-cache \
+    --exclude oneflight-behaviour
 run tests-deadlock-detection "tests, deadlock-detection" cargo test --no-fail-fast -p oneflight --features deadlock-detection
 run tests-cache "tests, cache with all features" cargo test --no-fail-fast -p oneflight-cache --features "$cache_features"
 run features "features" bash ci/features.sh
