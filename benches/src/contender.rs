@@ -42,7 +42,9 @@ pub enum Kind {
 }
 
 /// What is asked for: a `u64`, or a text of 16 bytes.
-pub trait Key: Hash + Eq + ToOwned<Owned: Borrow<Self> + Hash + Eq + Clone + Send + Sync + 'static> + Send + Sync + 'static {
+pub trait Key:
+    Hash + Eq + ToOwned<Owned: Borrow<Self> + Hash + Eq + Clone + Send + Sync + 'static> + Send + Sync + 'static
+{
     /// The key of those workloads that have only one.
     const ONE: &'static Self;
 

@@ -47,14 +47,14 @@ impl Executor for Runtime {
     }
 }
 
-/// A tokio whose tasks run on the thread that waits for them.
+/// A tokio whose tasks run on the thread that waits for them. With a timer, as most users have, and as amalgam-cache insists.
 ///
 /// # Panics
 ///
 /// If the system is out of resources.
 #[must_use]
 pub fn tokio_on_this_thread() -> Runtime {
-    Builder::new_current_thread().build().expect("a runtime without drivers needs next to nothing")
+    Builder::new_current_thread().enable_time().build().expect("a runtime without sockets needs next to nothing")
 }
 
 /// A tokio with two threads of its own, on a core each.
@@ -67,7 +67,7 @@ pub fn tokio_with_two_threads(machine: &Machine) -> Runtime {
     let machine = machine.clone();
     let started = core::sync::atomic::AtomicUsize::new(0);
     let pin = move || machine.pin(started.fetch_add(1, Ordering::Relaxed));
-    let runtime = Builder::new_multi_thread().worker_threads(2).on_thread_start(pin).build();
+    let runtime = Builder::new_multi_thread().worker_threads(2).on_thread_start(pin).enable_time().build();
     runtime.expect("two threads can be started")
 }
 

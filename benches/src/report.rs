@@ -78,11 +78,16 @@ impl Target {
     }
 }
 
+/// As it is written in the source, or, if it was measured, not much longer.
+fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AtMost(most) => write!(f, "<= {}", table::short(*most)),
-            Self::AtLeast(least) => write!(f, ">= {}", table::short(*least)),
+            Self::AtMost(most) => write!(f, "<= {}", rounded(*most)),
+            Self::AtLeast(least) => write!(f, ">= {}", rounded(*least)),
         }
     }
 }
@@ -142,9 +147,8 @@ impl Report {
     }
 
     fn row(&mut self, workload: &str, unit: &str) -> &mut Row {
-        let found = self.rows.iter().position(|row| {
-            (&*row.part, &*row.workload, &*row.unit) == (&*self.part, workload, unit)
-        });
+        let found =
+            self.rows.iter().position(|row| (&*row.part, &*row.workload, &*row.unit) == (&*self.part, workload, unit));
         let place = found.unwrap_or_else(|| {
             self.rows.push(Row {
                 part: self.part.clone(),
@@ -187,11 +191,7 @@ impl Report {
     ) {
         self.draw(workload);
         if let (Some(of), Some(to)) = (samples.least(ours, figure), samples.least(crates, figure)) {
-            let what = format!(
-                "{workload}: {} / the best crate, {}",
-                samples.who(of).name,
-                samples.who(to).name
-            );
+            let what = format!("{workload}: {} / the best crate, {}", samples.who(of).name, samples.who(to).name);
             self.target(&what, Bound::AtMost(1.0), samples.ratio(of, to, figure));
         }
     }

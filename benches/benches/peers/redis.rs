@@ -31,9 +31,9 @@ const POLL: Duration = Duration::from_millis(100);
 const PART: &str = "redis";
 type Workload = fn(&mut OnServer<'_>, &str);
 const WORKLOADS: [(&str, Workload); 3] = [
-    ("hit, thread", OnServer::hit),
-    ("hit, task on smol", OnServer::hit_of_task),
-    ("500 callers in each of 4 processes wait", OnServer::wait),
+    ("hit, thread", |on, name| on.hit(name)),
+    ("hit, task on smol", |on, name| on.hit_of_task(name)),
+    ("500 callers in each of 4 processes wait", |on, name| on.wait(name)),
 ];
 
 /// Does what the parent says, if this process is one of those that wait.
@@ -108,8 +108,9 @@ impl OnServer<'_> {
         let hit = || async { cache.get_or_load(KEY, || async { Err(BoxError::from("it is there")) }).await };
         let commands = self.commands(|| drop(smol::block_on(hit())));
         let mut rounds = self.bench.rounds();
-        let ours =
-            rounds.add("oneflight-cache", Kind::Ours, || [micros(|| drop(black_box(smol::block_on(hit()).expect("it is there"))))]);
+        let ours = rounds.add("oneflight-cache", Kind::Ours, || {
+            [micros(|| drop(black_box(smol::block_on(hit()).expect("it is there"))))]
+        });
         let floor = rounds.add("the client", Kind::Floor, || {
             let mut bare = bare.clone();
             [micros(|| {

@@ -1,19 +1,21 @@
-//! amalgam-cache, told to keep nothing: a call neither looks into its memory nor writes into it, so nothing has to be removed
-//! after a call. Its keys are text, and its tasks must run on tokio.
+//! amalgam-cache. Its keys are text, and its tasks must run on tokio, with a timer.
 
 use super::tasks::Coalesces;
-use amalgam::{Cache, EntryOptions};
+use alloc::sync::Arc;
+use amalgam::Cache;
 use core::convert::Infallible;
 use core::fmt;
 use core::future::{Future, IntoFuture as _};
+use core::sync::atomic::{AtomicBool, Ordering};
 
-/// A cache that only coalesces.
+/// A cache out of which whoever ran the work takes the value again.
+///
+/// Told to keep nothing in the first place (`with_skip_memory`), it does not coalesce: each caller runs its own work.
 pub struct Amalgam(Cache<u64>);
 
 impl Default for Amalgam {
     fn default() -> Self {
-        let options = EntryOptions::default().with_skip_memory(true, true);
-        Self(Cache::builder().default_options(options).try_build().expect("the options are valid"))
+        Self(Cache::builder().try_build().expect("the defaults are valid"))
     }
 }
 
@@ -25,10 +27,20 @@ impl Coalesces<str> for Amalgam {
         W: FnOnce() -> F + Send + 'a,
         F: Future<Output = u64> + Send + 'static,
     {
-        let work = work();
-        let request = self.0.get_or_set(key, move |_| async move { Ok::<_, Infallible>(work.await) });
+        let (work, led) = (work(), Arc::new(AtomicBool::new(false)));
+        let told = Arc::clone(&led);
+        let request = self.0.get_or_set(key, move |_| async move {
+            told.store(true, Ordering::Relaxed);
+            Ok::<_, Infallible>(work.await)
+        });
         let value = request.into_future();
-        async move { value.await.expect("nothing fails in memory") }
+        async move {
+            let value = value.await.expect("nothing fails in memory");
+            if led.load(Ordering::Relaxed) {
+                self.0.remove(key).await.expect("nothing fails in memory");
+            }
+            value
+        }
     }
 }
 

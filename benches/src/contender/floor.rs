@@ -1,7 +1,7 @@
 //! The least that coalescing can cost: find out that nobody is at it, say that one is, work, say that one is done.
 
-use super::{Blocking, Key};
 use super::tasks::Coalesces;
+use super::{Blocking, Key};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use core::borrow::Borrow;

@@ -46,7 +46,8 @@ pub fn read(lines: &str, into: &mut Report) -> Option<()> {
                 is_drawn: is_drawn.parse().ok()?,
             }),
             [CELL, name, kind, spread, ratio] => {
-                let kind = [Kind::Ours, Kind::Crate, Kind::Floor].into_iter().find(|&known| kind_name(known) == kind)?;
+                let kind =
+                    [Kind::Ours, Kind::Crate, Kind::Floor].into_iter().find(|&known| kind_name(known) == kind)?;
                 let ratio = if ratio.is_empty() { None } else { Some(spread_of(ratio)?) };
                 let cell = Cell { who: Who::new(name, kind), spread: spread_of(spread)?, ratio };
                 into.rows.last_mut()?.cells.push(cell);

@@ -124,7 +124,13 @@ fn columns<'g, 'a>(groups: &'g [Group<'a>]) -> Vec<Vec<Item<'g, 'a>>> {
 }
 
 fn heading(area: &Area<'_>, caption: &str) {
-    text(area, "Time as a multiple of oneflight's: to the right slower, to the left faster", (MARGIN, 22), 18, HPos::Left);
+    text(
+        area,
+        "Time as a multiple of oneflight's: to the right slower, to the left faster",
+        (MARGIN, 22),
+        18,
+        HPos::Left,
+    );
     text(area, &format!("medians of interleaved rounds; {caption}"), (MARGIN, 44), 12, HPos::Left);
     let mut x = MARGIN;
     for (color, what) in [(OURS, "oneflight"), (CRATE, "other crates"), (FLOOR, "hand-written")] {
@@ -221,8 +227,7 @@ mod tests {
     fn columns_are_of_about_the_same_height() {
         let report = report(30);
         let groups: Vec<Group<'_>> = report.rows().iter().filter_map(Group::of).collect();
-        let heights: Vec<i32> =
-            columns(&groups).iter().map(|items| items.iter().map(Item::height).sum()).collect();
+        let heights: Vec<i32> = columns(&groups).iter().map(|items| items.iter().map(Item::height).sum()).collect();
         assert_eq!(heights.len(), COLUMNS);
         let spread = heights.iter().max().expect("three") - heights.iter().min().expect("three");
         assert!(spread <= 2 * Item::Group(&groups[0]).height(), "{heights:?}");

@@ -161,22 +161,27 @@ fn compare_hits(
     // A fresh part of the sequence each round, the same for all.
     let windows = || asked.chunks(CALLS);
     let mut rounds = bench.rounds();
-    let early = rounds
-        .add("oneflight-cache", Kind::Ours, sampler(windows(), |keys| alone(ours[0], keys, Work::TRIVIAL, CALLS)));
-    let never = rounds
-        .add("oneflight-cache, no policy", Kind::Ours, sampler(windows(), |keys| alone(ours[1], keys, Work::TRIVIAL, CALLS)));
-    let least =
-        rounds.add("quick_cache and a clock", Kind::Floor, sampler(windows(), |keys| alone(floor, keys, Work::TRIVIAL, CALLS)));
+    let early = rounds.add(
+        "oneflight-cache",
+        Kind::Ours,
+        sampler(windows(), |keys| alone(ours[0], keys, Work::TRIVIAL, CALLS)),
+    );
+    let never = rounds.add(
+        "oneflight-cache, no policy",
+        Kind::Ours,
+        sampler(windows(), |keys| alone(ours[1], keys, Work::TRIVIAL, CALLS)),
+    );
+    let least = rounds.add(
+        "quick_cache and a clock",
+        Kind::Floor,
+        sampler(windows(), |keys| alone(floor, keys, Work::TRIVIAL, CALLS)),
+    );
     let theirs = rounds.add("moka", Kind::Crate, sampler(windows(), |keys| alone(moka, keys, Work::TRIVIAL, CALLS)));
     let samples = bench.measure(rounds, 200);
     bench.report.figures(name, &samples, 0, "ns a call", 1.0);
     bench.report.draw(name);
     let mut target = |to_name: &str, bound, of, to| {
-        bench.report.target(
-            &format!("{name}: oneflight-cache / {to_name}"),
-            AtMost(bound),
-            samples.ratio(of, to, 0),
-        );
+        bench.report.target(&format!("{name}: oneflight-cache / {to_name}"), AtMost(bound), samples.ratio(of, to, 0));
     };
     target("quick_cache and a clock", 1.25, early, least);
     target("moka", 0.8, early, theirs);

@@ -68,7 +68,10 @@ fn of_each_size<C>(bench: &Bench, make: impl Fn(usize) -> C) -> Vec<OfSize<C>> {
 fn hold<'c, C, G>(contenders: &'c [OfSize<C>], keys: &Keys, hold: impl Fn(&'c C, &u64) -> G) -> Vec<G> {
     let of = |sized: &'c OfSize<C>| sized.contenders.iter().map(move |contender| (sized.size, contender));
     let pairs = contenders.iter().flat_map(of);
-    pairs.flat_map(|(size, contender)| keys.held[..size].iter().map(move |key| (contender, key))).map(|(c, k)| hold(c, k)).collect()
+    pairs
+        .flat_map(|(size, contender)| keys.held[..size].iter().map(move |key| (contender, key)))
+        .map(|(c, k)| hold(c, k))
+        .collect()
 }
 
 /// Adds a contender at each size: `measure` times one of its instances.
@@ -155,8 +158,18 @@ fn followers(bench: &mut Bench, name: &str, executor: &impl Executor) {
     let mut rounds: Rounds<'_, 1> = bench.rounds();
     let nanos = |[nanos, _]: [f64; 2]| [nanos];
     let all = [
-        sizes.map(|size| rounds.add("oneflight", Kind::Ours, { let owned = &owned; move || nanos(task_load::fan_out::<u64, _>(executor, owned, size)) })),
-        sizes.map(|size| rounds.add("oneflight, inline", Kind::Ours, { let inline = &inline; move || nanos(task_load::fan_out::<u64, _>(executor, inline, size)) })),
+        sizes.map(|size| {
+            rounds.add("oneflight", Kind::Ours, {
+                let owned = &owned;
+                move || nanos(task_load::fan_out::<u64, _>(executor, owned, size))
+            })
+        }),
+        sizes.map(|size| {
+            rounds.add("oneflight, inline", Kind::Ours, {
+                let inline = &inline;
+                move || nanos(task_load::fan_out::<u64, _>(executor, inline, size))
+            })
+        }),
     ];
     let samples = bench.measure(rounds, 20);
     for (place, size) in FOLLOWERS.into_iter().enumerate() {

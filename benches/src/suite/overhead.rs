@@ -24,11 +24,7 @@ impl Bench {
         if let (Some(ours), Some(theirs)) = (best(Kind::Ours), best(Kind::Crate)) {
             // The medians, not the rounds: with a small difference below the line, the ratio of a round is noise.
             let ratio = median(&ours).max(LEAST_OVERHEAD) / median(&theirs).max(LEAST_OVERHEAD);
-            let what = format!(
-                "{name}: {} / the best crate, {}",
-                samples.who(ours).name,
-                samples.who(theirs).name
-            );
+            let what = format!("{name}: {} / the best crate, {}", samples.who(ours).name, samples.who(theirs).name);
             self.report.target(&what, AtMost(0.75), Spread::exact(ratio));
         }
     }

@@ -4,9 +4,10 @@ use super::{Bench, CALLS, KEYS, Workload};
 use crate::contender::Kind;
 use crate::load;
 use crate::machine::{Machine, ThreadName};
-use crate::rounds::Rounds;
+use crate::rounds::{Rounds, Samples, Spread};
 use crate::workload::{Measured, undisturbed};
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::sync::Arc;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +41,16 @@ fn steps(bench: &mut Bench, name: &str) {
         black_box(Instant::now());
     });
     let samples = bench.measure(rounds, 100);
-    bench.report.figures(name, &samples, 0, "ns", 1.0);
+    report(bench, name, &samples, "ns", 1.0);
+}
+
+/// A row for each step, since it is no contender.
+fn report(bench: &mut Bench, name: &str, samples: &Samples<1>, unit: &str, scale: f64) {
+    for id in samples.everybody() {
+        let step = format!("{name}: {}", samples.who(id).name);
+        let spread = samples.spread(id, 0).map(|value| value / scale);
+        bench.report.figure(&step, "floor", Kind::Floor, unit, spread);
+    }
 }
 
 /// Adds a step, which is made once for each key, round and round.
@@ -63,11 +73,11 @@ fn wake(bench: &mut Bench, name: &str) {
     rounds.add("unpark, until the call returns", Kind::Floor, || median_of(WAKES, || asked.wake()[0]));
     rounds.add("unpark, until the thread runs", Kind::Floor, || median_of(WAKES, || asked.wake()[1]));
     let samples = bench.measure(rounds, 50);
-    bench.report.figures(name, &samples, 0, "us", 1e3);
+    report(bench, name, &samples, "us", 1e3);
 }
 
 fn median_of(times: usize, sample: impl FnMut() -> f64) -> [f64; 1] {
-    [crate::rounds::Spread::of(core::iter::repeat_with(sample).take(times).collect()).median]
+    [Spread::of(core::iter::repeat_with(sample).take(times).collect()).median]
 }
 
 /// A thread that sleeps until it is woken: one call of the kernel to sleep, one to wake it.
@@ -91,8 +101,7 @@ const END: u64 = u64::MAX;
 impl Sleeper {
     /// One that sleeps on the second core.
     fn start(machine: &Machine) -> Self {
-        let shared =
-            Arc::new(Shared { origin: Instant::now(), wanted: AtomicU64::new(0), awake: AtomicU64::new(0) });
+        let shared = Arc::new(Shared { origin: Instant::now(), wanted: AtomicU64::new(0), awake: AtomicU64::new(0) });
         let (tell, told) = std::sync::mpsc::channel();
         let thread = thread::spawn({
             let (shared, machine) = (Arc::clone(&shared), machine.clone());

@@ -15,7 +15,6 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let options = Options::from_command_line();
     let mut report = Report::default();
-    report.begin("memory");
     threads::run(&options, &mut report);
     tasks::run(&options, &mut report);
     if options.lines {

@@ -53,8 +53,9 @@ fn ask(report: &mut Report, workload: &str, unit: &str, question: impl Question,
 
 /// Runs those that are wanted.
 pub(crate) fn run(options: &Options, report: &mut Report) {
+    report.begin("memory of tasks");
     let wanted = |report: &Report, name: &str| options.wants(report.part(), name);
-    let name = "task alone, u64 key: allocations";
+    let name = "alone, u64 key: allocations";
     if wanted(report, name) {
         ask(report, name, "a call", Allocations, [2.0, 0.0]);
     }

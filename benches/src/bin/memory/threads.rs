@@ -27,18 +27,23 @@ type Workload = fn(&mut Report, &str);
 
 /// Runs those that are wanted.
 pub(crate) fn run(options: &Options, report: &mut Report) {
-    let workloads: [(&str, Workload); 7] = [
+    let of_threads: [(&str, Workload); 5] = [
         ("alone, u64 key: allocations", alone_number),
         ("alone, 16-byte string key: allocations", alone_text),
         ("alone: clones of the value", clones),
         ("100,000 u64 keys in flight: heap", in_flight),
         ("follower joins by a borrowed string key: allocations", follower),
-        ("cache, hit of a string key: allocations", cache_hit),
-        ("cache, 10,000 entries of a u64 key and a shared value: heap", cache_entries),
     ];
-    for (name, run) in workloads {
-        if options.wants(report.part(), name) {
-            run(report, name);
+    let of_the_cache: [(&str, Workload); 2] = [
+        ("hit of a string key: allocations", cache_hit),
+        ("10,000 entries of a u64 key and a shared value: heap", cache_entries),
+    ];
+    for (part, workloads) in [("memory of threads", &of_threads[..]), ("memory of the cache", &of_the_cache)] {
+        report.begin(part);
+        for (name, run) in workloads {
+            if options.wants(part, name) {
+                run(report, name);
+            }
         }
     }
 }
@@ -129,7 +134,13 @@ fn in_flight(report: &mut Report, name: &str) {
     let worst = sizes.map(|size| ours(&keys[..size])).fold(0.0, f64::max);
     report.figure(name, "oneflight", Kind::Ours, "bytes a key", usual);
     report.figure(name, "quick_cache", Kind::Crate, "bytes a key", Spread::exact(theirs(&keys[..IN_FLIGHT])));
-    report.figure(&format!("{name}, worst of 10,000 to 200,000"), "oneflight", Kind::Ours, "bytes a key", Spread::exact(worst));
+    report.figure(
+        &format!("{name}, worst of 10,000 to 200,000"),
+        "oneflight",
+        Kind::Ours,
+        "bytes a key",
+        Spread::exact(worst),
+    );
     report.target(name, AtMost(72.0), usual);
     report.least(name);
 }
@@ -160,9 +171,10 @@ fn follower(report: &mut Report, name: &str) {
             lead.land(1);
         },
     );
-    report.figure(name, "oneflight, the first one", Kind::Ours, "a join", first);
-    report.figure(name, "oneflight, the second one", Kind::Ours, "a join", second);
-    report.target(name, AtMost(0.0), second);
+    let [name_of_first, name_of_second] = ["first", "second"].map(|number| format!("{name}: the {number} one"));
+    report.figure(&name_of_first, "oneflight", Kind::Ours, "a join", first);
+    report.figure(&name_of_second, "oneflight", Kind::Ours, "a join", second);
+    report.target(&name_of_second, AtMost(0.0), second);
 
     let cache = quick_cache::<String, u64>();
     let GuardResult::Guard(guard) = cache.get_value_or_guard(KEY, None) else { unreachable!("nobody else leads") };
@@ -170,8 +182,8 @@ fn follower(report: &mut Report, name: &str) {
         || Blocking::<str, _>::call(&cache, KEY, || 0),
         || guard.insert(1).expect("the placeholder is still there"),
     );
-    report.figure(name, "quick_cache, the first one", Kind::Crate, "a join", first);
-    report.figure(name, "quick_cache, the second one", Kind::Crate, "a join", second);
+    report.figure(&name_of_first, "quick_cache", Kind::Crate, "a join", first);
+    report.figure(&name_of_second, "quick_cache", Kind::Crate, "a join", second);
 }
 
 /// A value that is shared costs a hit nothing, and neither does a key that is looked up borrowed.
