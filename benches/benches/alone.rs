@@ -1,4 +1,4 @@
-//! A lone caller, for those who want criterion's statistics and pictures. The targets are judged by `sync.rs`.
+//! A lone caller, for those who want criterion's statistics and pictures. The targets are judged by `peers`.
 //!
 //!     cargo bench -p oneflight-benches --bench alone
 

@@ -8,23 +8,33 @@ use alloc::task::Wake;
 use alloc::vec::Vec;
 use core::fmt;
 use core::future::Future;
-use core::pin::Pin;
+use core::pin::{Pin, pin};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::{Context, Poll, Waker};
 use parking_lot::Mutex;
 use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Runtime, RuntimeFlavor};
 
+/// Something that waits for a future.
+pub trait BlockOn: Sync {
+    /// Runs `main` on this thread until it ends, and tasks meanwhile if there are some and they have no threads of their own.
+    fn block_on<T>(&self, main: impl Future<Output = T>) -> T;
+}
+
 /// Something that runs tasks.
-pub trait Executor: Sync {
+pub trait Executor: BlockOn {
     /// Runs `task` until it ends.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static);
 
-    /// Runs `main` on this thread until it ends, and the tasks meanwhile if the executor has no threads of its own.
-    fn block_on<T>(&self, main: impl Future<Output = T>) -> T;
-
     /// Whether tasks run on the thread that waits for them.
     fn runs_on_this_thread(&self) -> bool;
+}
+
+impl BlockOn for Runtime {
+    #[inline]
+    fn block_on<T>(&self, main: impl Future<Output = T>) -> T {
+        self.block_on(main)
+    }
 }
 
 impl Executor for Runtime {
@@ -32,23 +42,19 @@ impl Executor for Runtime {
         drop(self.spawn(task));
     }
 
-    fn block_on<T>(&self, main: impl Future<Output = T>) -> T {
-        self.block_on(main)
-    }
-
     fn runs_on_this_thread(&self) -> bool {
         self.handle().runtime_flavor() == RuntimeFlavor::CurrentThread
     }
 }
 
-/// A tokio whose tasks run on the thread that waits for them.
+/// A tokio whose tasks run on the thread that waits for them. With a timer, as most users have, and as amalgam-cache insists.
 ///
 /// # Panics
 ///
 /// If the system is out of resources.
 #[must_use]
 pub fn tokio_on_this_thread() -> Runtime {
-    Builder::new_current_thread().build().expect("a runtime without drivers needs next to nothing")
+    Builder::new_current_thread().enable_time().build().expect("a runtime without sockets needs next to nothing")
 }
 
 /// A tokio with two threads of its own, on a core each.
@@ -61,8 +67,24 @@ pub fn tokio_with_two_threads(machine: &Machine) -> Runtime {
     let machine = machine.clone();
     let started = core::sync::atomic::AtomicUsize::new(0);
     let pin = move || machine.pin(started.fetch_add(1, Ordering::Relaxed));
-    let runtime = Builder::new_multi_thread().worker_threads(2).on_thread_start(pin).build();
+    let runtime = Builder::new_multi_thread().worker_threads(2).on_thread_start(pin).enable_time().build();
     runtime.expect("two threads can be started")
+}
+
+/// Polls what is ready at once.
+#[derive(Clone, Copy, Debug)]
+pub struct ByHand;
+
+impl BlockOn for ByHand {
+    #[inline]
+    fn block_on<T>(&self, main: impl Future<Output = T>) -> T {
+        let mut main = pin!(main);
+        loop {
+            if let Poll::Ready(value) = main.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                return value;
+            }
+        }
+    }
 }
 
 /// A smol.
@@ -98,13 +120,15 @@ impl Smol {
     }
 }
 
+impl BlockOn for Smol {
+    fn block_on<T>(&self, main: impl Future<Output = T>) -> T {
+        if self.runs_on_this_thread() { smol::block_on(self.executor.run(main)) } else { smol::block_on(main) }
+    }
+}
+
 impl Executor for Smol {
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.executor.spawn(task).detach();
-    }
-
-    fn block_on<T>(&self, main: impl Future<Output = T>) -> T {
-        if self.runs_on_this_thread() { smol::block_on(self.executor.run(main)) } else { smol::block_on(main) }
     }
 
     fn runs_on_this_thread(&self) -> bool {

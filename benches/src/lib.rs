@@ -4,15 +4,16 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | [`contender`] | everything that is measured, behind one small trait |
-//! | [`workload`] | what the contenders are made to do, and how long it took |
+//! | [`suite`] | the workloads, part by part, and their targets |
+//! | [`contender`] | everything that is measured, behind one small trait for threads and one for tasks |
+//! | [`workload`] | what threads are made to do, and how long it took |
 //! | [`fan_out`] | the workload that needs hundreds of sleeping threads |
-//! | [`task_load`] | what the contenders that coalesce tasks are made to do |
+//! | [`task_load`] | what tasks are made to do |
 //! | [`task_work`] | work for tasks, which waits until it is told to go on |
 //! | [`executor`] | executors to run tasks on |
 //! | [`load`] | keys, and work of a known length |
 //! | [`rounds`] | interleaved rounds, medians, ratios |
-//! | [`report`] | figures, targets, the tables, the exit code |
+//! | [`report`] | figures, targets, the tables, the picture, the exit code |
 //! | [`machine`] | cores, and whether a thread sleeps |
 //! | [`options`] | the command line |
 
@@ -28,6 +29,7 @@ pub mod machine;
 pub mod options;
 pub mod report;
 pub mod rounds;
+pub mod suite;
 pub mod task_load;
 pub mod task_work;
 pub mod workload;

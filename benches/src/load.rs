@@ -30,9 +30,19 @@ pub fn strings(count: usize, seed: u64) -> Vec<String> {
 /// If there are no keys, or the exponent is negative.
 #[must_use]
 pub fn zipf(keys: &[u64], exponent: f64, count: usize, seed: u64) -> Vec<u64> {
+    zipf_ranks(keys.len(), exponent, count, seed).into_iter().map(|rank| keys[rank]).collect()
+}
+
+/// The same, as places among so many keys.
+///
+/// # Panics
+///
+/// If there are no keys, or the exponent is negative.
+#[must_use]
+pub fn zipf_ranks(keys: usize, exponent: f64, count: usize, seed: u64) -> Vec<usize> {
     let mut random = StdRng::seed_from_u64(seed);
-    let ranks = Zipf::new(keys.len() as f64, exponent).expect("some keys, and an exponent that is not negative");
-    (0..count).map(|_| keys[ranks.sample(&mut random) as usize - 1]).collect()
+    let ranks = Zipf::new(keys as f64, exponent).expect("some keys, and an exponent that is not negative");
+    (0..count).map(|_| ranks.sample(&mut random) as usize - 1).collect()
 }
 
 /// Work that keeps a core busy: a chain of steps that must follow one another.

@@ -1,28 +1,43 @@
 //! The command line of the benches that are no criterion benches.
 
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 use clap::Parser;
+use std::path::PathBuf;
 
-/// Measures oneflight beside other crates and hand-written floors, in interleaved rounds, and says which targets are met.
+/// Measures oneflight beside other crates and hand-written floors, in interleaved rounds, prints every figure and every ratio,
+/// and says which targets are missed. The exit status is 1 if one is
 #[derive(Clone, Debug, Parser)]
 pub struct Options {
-    /// Run only the workloads whose name contains this text
+    /// Run only the workloads of whose part and name ("threads: alone, u64 key") this text is a piece
     filter: Option<String>,
-
-    /// Exit with status 1 if a target is missed
-    #[arg(long)]
-    pub check: bool,
 
     /// Rounds of each workload, instead of the number that suits it
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: Option<u32>,
+    pub rounds: Option<u32>,
 
     /// The same seed gives the same keys and the same orders
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
+    /// Write the tables to this file too, in Markdown. A relative path starts at the root of the repository
+    #[arg(long, value_name = "PATH")]
+    pub table: Option<PathBuf>,
+
+    /// Where to write the picture, if not to target/peers.svg
+    #[arg(long, value_name = "PATH")]
+    pub svg: Option<PathBuf>,
+
     /// Passed by `cargo bench`. Without it (`cargo test --benches`) everything runs once, only to see that it runs
     #[arg(long, hide = true)]
-    bench: bool,
+    pub bench: bool,
+
+    /// Print what was found out for a program to read
+    #[arg(long, hide = true)]
+    pub lines: bool,
 }
 
 impl Options {
@@ -32,30 +47,19 @@ impl Options {
         Self::parse()
     }
 
-    /// Whether the workload of this name shall run.
+    /// The command line of another program that shall do the same part of the work.
     #[must_use]
-    pub fn wants(&self, workload: &str) -> bool {
-        self.filter.as_ref().is_none_or(|filter| workload.contains(filter.as_str()))
+    pub fn for_a_child(&self) -> Vec<String> {
+        let mut words = vec!["--lines".to_owned(), format!("--seed={}", self.seed)];
+        words.extend(self.bench.then(|| "--bench".to_owned()));
+        words.extend(self.filter.clone());
+        words
     }
 
-    /// Runs those of the workloads that are wanted, one after the other; without a second core, not those of two threads.
-    pub fn run_wanted<'n, B>(
-        &self,
-        cores: usize,
-        bench: &mut B,
-        workloads: impl IntoIterator<Item = (&'n str, fn(&mut B, &str))>,
-    ) {
-        for (name, run) in workloads {
-            if !self.wants(name) {
-                continue;
-            }
-            if cores < 2 && (name.contains("2 threads") || name.contains("two threads")) {
-                println!("left out, for want of a second core: {name}");
-                continue;
-            }
-            eprintln!("running: {name}");
-            run(bench, name);
-        }
+    /// Whether the workload of this part and name shall run.
+    #[must_use]
+    pub fn wants(&self, part: &str, workload: &str) -> bool {
+        self.filter.as_ref().is_none_or(|filter| format!("{part}: {workload}").contains(filter.as_str()))
     }
 
     /// How large a crowd to gather where `usual` suits; a small one if it is only to see that it runs.

@@ -1,6 +1,7 @@
 //! Interleaved rounds: every contender once a round, in a fresh random order, so that whatever else the machine does hits
 //! all of them alike. What counts is the median over the rounds of the ratio *within* a round.
 
+use crate::contender::Kind;
 use crate::machine::Machine;
 use alloc::boxed::Box;
 use alloc::string::{String, ToString as _};
@@ -17,18 +18,35 @@ pub struct Rounds<'a, const N: usize> {
 }
 
 struct Contender<'a, const N: usize> {
-    name: String,
+    who: Who,
     run: Box<dyn FnMut() -> [f64; N] + Send + 'a>,
 }
 
+/// A contender, as a table shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Who {
+    /// What it is called.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+}
+
+impl Who {
+    /// A contender of this name.
+    #[must_use]
+    pub fn new(name: &str, kind: Kind) -> Self {
+        Self { name: name.to_string(), kind }
+    }
+}
+
 /// A contender's place in the samples.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Id(usize);
 
 /// What the rounds gave: for each contender, the figures of each round.
 #[derive(Debug)]
 pub struct Samples<const N: usize> {
-    names: Vec<String>,
+    contenders: Vec<Who>,
     figures: Vec<Vec<[f64; N]>>,
 }
 
@@ -60,8 +78,8 @@ impl<'a, const N: usize> Rounds<'a, N> {
     }
 
     /// Adds a contender, which `run` measures once.
-    pub fn add(&mut self, name: &str, run: impl FnMut() -> [f64; N] + Send + 'a) -> Id {
-        self.contenders.push(Contender { name: name.to_string(), run: Box::new(run) });
+    pub fn add(&mut self, name: &str, kind: Kind, run: impl FnMut() -> [f64; N] + Send + 'a) -> Id {
+        self.contenders.push(Contender { who: Who::new(name, kind), run: Box::new(run) });
         Id(self.contenders.len() - 1)
     }
 
@@ -84,7 +102,7 @@ impl<'a, const N: usize> Rounds<'a, N> {
     }
 
     fn measure(&mut self, rounds: u32) -> Samples<N> {
-        let names = self.contenders.iter().map(|contender| contender.name.clone()).collect();
+        let contenders = self.contenders.iter().map(|contender| contender.who.clone()).collect();
         let mut figures: Vec<_> = self.contenders.iter().map(|_| Vec::new()).collect();
         let mut order: Vec<usize> = (0..self.contenders.len()).collect();
         for _ in 0..rounds {
@@ -94,32 +112,44 @@ impl<'a, const N: usize> Rounds<'a, N> {
                 figures[contender].push(sample);
             }
         }
-        Samples { names, figures }
+        Samples { contenders, figures }
     }
 }
 
 impl<const N: usize> fmt::Debug for Rounds<'_, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.contenders.iter().map(|contender| &contender.name)).finish()
+        f.debug_list().entries(self.contenders.iter().map(|contender| &contender.who.name)).finish()
     }
 }
 
 impl<const N: usize> Samples<N> {
-    /// The name and the spread of one figure, for each contender.
-    pub fn spreads(&self, figure: usize) -> impl Iterator<Item = (&str, Spread)> {
-        let spread = move |samples: &Vec<[f64; N]>| Spread::of(samples.iter().map(|sample| sample[figure]).collect());
-        self.names.iter().map(String::as_str).zip(self.figures.iter().map(spread))
+    /// All contenders.
+    pub fn everybody(&self) -> impl Iterator<Item = Id> + use<N> {
+        (0..self.contenders.len()).map(Id)
     }
 
-    /// Of these contenders, the one with the least median.
+    /// All contenders of a kind.
+    #[must_use]
+    pub fn all(&self, kind: Kind) -> Vec<Id> {
+        self.everybody().filter(|&id| self.who(id).kind == kind).collect()
+    }
+
+    /// The contender of this name.
     ///
     /// # Panics
     ///
-    /// If there are none.
+    /// If it did not take part.
     #[must_use]
-    pub fn least(&self, of: &[Id], figure: usize) -> Id {
+    pub fn named(&self, name: &str) -> Id {
+        let found = self.everybody().find(|&id| self.who(id).name == name);
+        found.unwrap_or_else(|| panic!("{name} did not take part"))
+    }
+
+    /// Of these contenders, the one with the least median. `None` if there are no contenders.
+    #[must_use]
+    pub fn least(&self, of: &[Id], figure: usize) -> Option<Id> {
         let median = |id: &Id| self.spread(*id, figure).median;
-        *of.iter().min_by(|a, b| median(a).total_cmp(&median(b))).expect("there is no least of none")
+        of.iter().copied().min_by(|a, b| median(a).total_cmp(&median(b)))
     }
 
     /// The spread of one figure of one contender.
@@ -128,17 +158,22 @@ impl<const N: usize> Samples<N> {
         Spread::of(self.figures[of.0].iter().map(|sample| sample[figure]).collect())
     }
 
-    /// The name of a contender.
+    /// Who a contender is.
     #[must_use]
-    pub fn name(&self, of: Id) -> &str {
-        &self.names[of.0]
+    pub fn who(&self, of: Id) -> &Who {
+        &self.contenders[of.0]
+    }
+
+    /// What `f` makes of the samples that two contenders had in the same round.
+    #[must_use]
+    pub fn pairs(&self, of: Id, to: Id, f: impl Fn(&[f64; N], &[f64; N]) -> f64) -> Spread {
+        Spread::of(self.figures[of.0].iter().zip(&self.figures[to.0]).map(|(of, to)| f(of, to)).collect())
     }
 
     /// One figure of one contender over the same figure of another, round by round.
     #[must_use]
     pub fn ratio(&self, of: Id, to: Id, figure: usize) -> Spread {
-        let pairs = self.figures[of.0].iter().zip(&self.figures[to.0]);
-        Spread::of(pairs.map(|(of, to)| of[figure] / to[figure]).collect())
+        self.pairs(of, to, |of, to| of[figure] / to[figure])
     }
 }
 
@@ -196,10 +231,11 @@ mod tests {
         let mut speed = [1.0, 10.0, 100.0].into_iter().cycle();
         let mut twice = [2.0, 20.0, 200.0].into_iter().cycle();
         let mut rounds = Rounds::new(1);
-        let one = rounds.add("one", move || [speed.next().expect("it cycles")]);
-        let two = rounds.add("two", move || [twice.next().expect("it cycles")]);
+        let one = rounds.add("one", Kind::Ours, move || [speed.next().expect("it cycles")]);
+        let two = rounds.add("two", Kind::Crate, move || [twice.next().expect("it cycles")]);
         let samples = rounds.run(&Machine::new(), 9);
         assert_eq!(samples.ratio(two, one, 0), Spread::exact(2.0));
-        assert_eq!(samples.spreads(0).map(|(name, _)| name).collect::<Vec<_>>(), ["one", "two"]);
+        assert_eq!((samples.all(Kind::Ours), samples.all(Kind::Crate)), (alloc::vec![one], alloc::vec![two]));
+        assert_eq!((samples.least(&[two, one], 0), samples.named("two")), (Some(one), two));
     }
 }

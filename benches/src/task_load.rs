@@ -1,44 +1,74 @@
 //! What contenders that coalesce tasks are made to do, and how long it took.
 
+use crate::contender::Key;
 use crate::contender::tasks::Coalesces;
-use crate::executor::{Counting, Executor};
+use crate::executor::{BlockOn, Counting, Executor};
 use crate::load::Work;
 use crate::machine;
 use crate::task_work::{Clock, Gate};
 use crate::workload::{Measured, undisturbed};
 use alloc::sync::Arc;
+use core::borrow::Borrow as _;
+use core::cell::Cell;
 use core::future::{Future as _, poll_fn};
 use core::hint::black_box;
 use core::pin::pin;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use core::task::{Context, Poll, Waker};
 use parking_lot::Mutex;
 use std::time::Instant;
 
-const KEY: u64 = 7;
-
 /// One task calls, one key after the other, round and round; its work never waits. Nanoseconds a call.
 #[must_use]
-pub fn alone(contender: &impl Coalesces, keys: &[u64], work: Work, calls: usize) -> f64 {
+pub fn alone<Q>(on: &impl BlockOn, contender: &impl Coalesces<Q>, keys: &[Q::Owned], calls: usize) -> f64
+where
+    Q: Key + ?Sized,
+{
     undisturbed(|| {
-        call_all(contender, keys, work, calls / 8);
-        let measured = Measured::from(|| call_all(contender, keys, work, calls));
+        on.block_on(call_all(contender, keys, calls / 8));
+        let measured = Measured::from(|| on.block_on(call_all(contender, keys, calls)));
         (measured.nanos_a_call(calls), measured.disturbed)
     })
 }
 
-#[inline(never)]
-fn call_all(contender: &impl Coalesces, keys: &[u64], work: Work, calls: usize) {
-    let mut cx = Context::from_waker(Waker::noop());
+async fn call_all<Q>(contender: &impl Coalesces<Q>, keys: &[Q::Owned], calls: usize)
+where
+    Q: Key + ?Sized,
+{
     for (number, key) in (0..calls as u64).zip(keys.iter().cycle()) {
-        let mut call = pin!(contender.call(black_box(key), || async move { work.run(black_box(number)) }));
-        let value = loop {
-            if let Poll::Ready(value) = call.as_mut().poll(&mut cx) {
-                break value;
-            }
-        };
-        black_box(value);
+        let work = || async move { Work::TRIVIAL.run(black_box(number)) };
+        black_box(contender.call(black_box(key.borrow()), work).await);
     }
+}
+
+/// Each of these sequences of keys is asked for by a task of its own. Nanoseconds from the first start to the last end, for each call
+/// of *one* of two threads.
+#[must_use]
+pub fn mix<Q, C>(executor: &impl Executor, contender: &Arc<C>, asked: &[Arc<[Q::Owned]>], work: Work) -> f64
+where
+    Q: Key + ?Sized,
+    C: Coalesces<Q>,
+{
+    let (done, left) = (Arc::new(Gate::default()), Arc::new(AtomicUsize::new(asked.len())));
+    let calls: usize = asked.iter().map(|keys| keys.len()).sum();
+    let main = async {
+        for keys in asked {
+            let (contender, keys, done, left) =
+                (Arc::clone(contender), Arc::clone(keys), Arc::clone(&done), Arc::clone(&left));
+            executor.spawn(async move {
+                for (number, key) in (0..).zip(&*keys) {
+                    let work = || async move { work.run(black_box(number)) };
+                    black_box(contender.call(black_box(key.borrow()), work).await);
+                }
+                if left.fetch_sub(1, Ordering::SeqCst) == 1 {
+                    done.open();
+                }
+            });
+        }
+        done.passed().await;
+    };
+    let start = Instant::now();
+    executor.block_on(main);
+    start.elapsed().as_secs_f64() * 1e9 / calls as f64 * 2.0
 }
 
 /// What the tasks of a fan-out tell each other.
@@ -50,7 +80,8 @@ struct Scene {
     all_served: Arc<Gate>,
     waiting: AtomicUsize,
     served: AtomicUsize,
-    sum: AtomicU64,
+    /// Followers whose own work was run.
+    worked: AtomicU64,
     /// The end of the work, and the moment when the last follower had its value.
     moments: [Mutex<Option<Moment>>; 2],
 }
@@ -75,38 +106,48 @@ impl Scene {
 }
 
 /// One task leads, and lands when `followers` tasks wait. Nanoseconds for each of them, from the end of the work until the
-/// last one has its value.
-///
-/// # Panics
-///
-/// If a follower had to work.
+/// last one has its value; and how many of them had to work.
 #[must_use]
-pub fn fan_out<C: Coalesces>(executor: &impl Executor, contender: &Arc<C>, followers: usize) -> f64 {
-    undisturbed(|| fan_out_once(executor, contender, followers))
+pub fn fan_out<Q, C>(executor: &impl Executor, contender: &Arc<C>, followers: usize) -> [f64; 2]
+where
+    Q: Key + ?Sized,
+    C: Coalesces<Q>,
+{
+    let worked = Cell::new(0);
+    let nanos = undisturbed(|| {
+        let (nanos, disturbed, had_to_work) = fan_out_once(executor, contender, followers);
+        worked.set(worked.get().max(had_to_work));
+        (nanos, disturbed)
+    });
+    [nanos, worked.get() as f64]
 }
 
-fn fan_out_once<C: Coalesces>(executor: &impl Executor, contender: &Arc<C>, followers: usize) -> (f64, bool) {
+fn fan_out_once<Q, C>(executor: &impl Executor, contender: &Arc<C>, followers: usize) -> (f64, bool, u64)
+where
+    Q: Key + ?Sized,
+    C: Coalesces<Q>,
+{
     let scene = Arc::new(Scene::default());
     let main = async {
-        executor.spawn(lead(Arc::clone(contender), Arc::clone(&scene)));
+        executor.spawn(lead::<Q, C>(Arc::clone(contender), Arc::clone(&scene)));
         scene.led.passed().await;
         for _ in 0..followers {
-            executor.spawn(follow(Arc::clone(contender), Arc::clone(&scene), followers));
+            executor.spawn(follow::<Q, C>(Arc::clone(contender), Arc::clone(&scene), followers));
         }
         scene.all_wait.passed().await;
         scene.landing.open();
         scene.all_served.passed().await;
     };
     executor.block_on(main);
-    assert_eq!(scene.sum.load(Ordering::SeqCst), followers as u64, "a follower had to work");
     let [landed, served] = [0, 1].map(|moment| scene.moments[moment].lock().expect("it was noted"));
     let nanos = (served.time - landed.time).as_secs_f64() * 1e9 / followers as f64;
     // A large one takes so long that it is never undisturbed.
     let may_be_undisturbed = executor.runs_on_this_thread() && followers <= 10_000;
-    (nanos, may_be_undisturbed && served.preemptions != landed.preemptions)
+    let disturbed = may_be_undisturbed && served.preemptions != landed.preemptions;
+    (nanos, disturbed, scene.worked.load(Ordering::SeqCst))
 }
 
-async fn lead<C: Coalesces>(contender: Arc<C>, scene: Arc<Scene>) {
+async fn lead<Q: Key + ?Sized, C: Coalesces<Q>>(contender: Arc<C>, scene: Arc<Scene>) {
     let work = || {
         let scene = Arc::clone(&scene);
         async move {
@@ -116,12 +157,12 @@ async fn lead<C: Coalesces>(contender: Arc<C>, scene: Arc<Scene>) {
             1
         }
     };
-    black_box(contender.call(&KEY, work).await);
+    black_box(contender.call(Q::ONE, work).await);
 }
 
-async fn follow<C: Coalesces>(contender: Arc<C>, scene: Arc<Scene>, followers: usize) {
+async fn follow<Q: Key + ?Sized, C: Coalesces<Q>>(contender: Arc<C>, scene: Arc<Scene>, followers: usize) {
     let value = {
-        let mut call = pin!(contender.call(&KEY, || async { 0 }));
+        let mut call = pin!(contender.call(Q::ONE, || async { 0 }));
         let mut is_first = true;
         // Said after the poll: whoever has said it waits.
         let polls = poll_fn(|cx| {
@@ -133,7 +174,8 @@ async fn follow<C: Coalesces>(contender: Arc<C>, scene: Arc<Scene>, followers: u
         });
         polls.await
     };
-    scene.sum.fetch_add(value, Ordering::Relaxed);
+    // A leader's value is 1.
+    scene.worked.fetch_add(1 - value, Ordering::Relaxed);
     if scene.served.fetch_add(1, Ordering::SeqCst) + 1 == followers {
         scene.note_last_one();
         scene.all_served.open();
@@ -160,13 +202,13 @@ pub struct Woken {
 ///
 /// If somebody is not served.
 #[must_use]
-pub fn woken(contender: &impl Coalesces, followers: usize, wakes: u32) -> Woken {
+pub fn woken(contender: &impl Coalesces<u64>, followers: usize, wakes: u32) -> Woken {
     let clock = Clock::default();
     let mut tasks = Counting::default();
-    let leader = tasks.add(contender.call(&KEY, || clock.steps(wakes + 1)));
+    let leader = tasks.add(contender.call(u64::ONE, || clock.steps(wakes + 1)));
     tasks.run();
     for _ in 0..followers {
-        tasks.add(contender.call(&KEY, || clock.steps(0)));
+        tasks.add(contender.call(u64::ONE, || clock.steps(0)));
     }
     tasks.run();
     let start = Instant::now();
@@ -195,7 +237,7 @@ pub fn woken(contender: &impl Coalesces, followers: usize, wakes: u32) -> Woken 
 ///
 /// If somebody is not served.
 #[must_use]
-pub fn leader_dropped(contender: &impl Coalesces, followers: usize) -> [f64; 2] {
+pub fn leader_dropped(contender: &impl Coalesces<u64>, followers: usize) -> [f64; 2] {
     let gate = Arc::new(Gate::default());
     let executions = Arc::new(AtomicUsize::new(0));
     let mut tasks = Counting::default();
@@ -209,7 +251,7 @@ pub fn leader_dropped(contender: &impl Coalesces, followers: usize) -> [f64; 2] 
                 1
             }
         };
-        let number = tasks.add(contender.call(&KEY, work));
+        let number = tasks.add(contender.call(u64::ONE, work));
         tasks.run();
         number
     };

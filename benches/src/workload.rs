@@ -63,7 +63,7 @@ where
     })
 }
 
-pub(crate) fn undisturbed(sample: impl Fn() -> (f64, bool)) -> f64 {
+pub(crate) fn undisturbed(mut sample: impl FnMut() -> (f64, bool)) -> f64 {
     let mut tries = 1;
     loop {
         let (nanos, disturbed) = sample();

@@ -1,7 +1,7 @@
 //! The least that coalescing can cost: find out that nobody is at it, say that one is, work, say that one is done.
 
-use super::Blocking;
 use super::tasks::Coalesces;
+use super::{Blocking, Key};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use core::borrow::Borrow;
@@ -54,7 +54,7 @@ impl<K> Floor<K> {
 
     /// Says that one is at it. Returns the hash.
     #[inline]
-    fn enter<Q>(&self, key: &Q) -> u64
+    pub(crate) fn enter<Q>(&self, key: &Q) -> u64
     where
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
         K: Borrow<Q>,
@@ -98,9 +98,9 @@ where
 }
 
 /// The same for work that runs inside the caller's future.
-impl Coalesces for Floor<u64> {
+impl<Q: Key + ?Sized> Coalesces<Q> for Floor<Q::Owned> {
     #[inline]
-    async fn call<'a, W, F>(&'a self, key: &'a u64, work: W) -> u64
+    async fn call<'a, W, F>(&'a self, key: &'a Q, work: W) -> u64
     where
         W: FnOnce() -> F + Send + 'a,
         F: Future<Output = u64> + Send + 'static,
@@ -113,12 +113,18 @@ impl Coalesces for Floor<u64> {
 }
 
 /// The same for work that a flight owns: one box more.
-#[derive(Debug, Default)]
-pub struct Boxed(Floor<u64>);
+#[derive(Debug)]
+pub struct Boxed<K>(Floor<K>);
 
-impl Coalesces for Boxed {
+impl<K> Default for Boxed<K> {
+    fn default() -> Self {
+        Self(Floor::new())
+    }
+}
+
+impl<Q: Key + ?Sized> Coalesces<Q> for Boxed<Q::Owned> {
     #[inline]
-    async fn call<'a, W, F>(&'a self, key: &'a u64, work: W) -> u64
+    async fn call<'a, W, F>(&'a self, key: &'a Q, work: W) -> u64
     where
         W: FnOnce() -> F + Send + 'a,
         F: Future<Output = u64> + Send + 'static,

@@ -1,21 +1,21 @@
-//! What coalesces the calls of tasks, behind one small trait. Keys and values are `u64`.
+//! What coalesces the calls of tasks, behind one small trait. Values are `u64`; how the crates are used is in
+//! [`crates`](super::crates) and [`amalgam`](super::amalgam).
 //!
 //! | contender | as it is used |
 //! |---|---|
 //! | oneflight | `AsyncGroup::do_call` |
 //! | oneflight, inline | `AsyncGroup::do_call_inline` |
-//! | singleflight-async | `SingleFlight::work` |
-//! | uniflight | `Merger::execute` |
-//! | rs-singleflight | `Group::do_call` |
-//! | quick_cache | `get_or_insert_async`, then `remove` by whoever ran the work; large enough never to evict |
-//! | moka | `future::Cache::get_with`, then `invalidate` by whoever ran the work; large enough never to evict |
 //! | [`SharedMap`] | what one writes by hand: a `Shared` of `futures` in a map |
-//! | [`Floor`](super::floor::Floor), [`Boxed`](super::floor::Boxed) | what any of them must at least do, written by hand |
+//! | [`Floor`], [`Boxed`] | what any of them must at least do, written by hand |
 
+use super::amalgam::Amalgam;
+use super::floor::{Boxed, Floor};
+use super::{Key, Kind, crates};
 use alloc::boxed::Box;
 use core::convert::Infallible;
 use core::fmt;
 use core::future::Future;
+use core::hash::Hash;
 use core::pin::Pin;
 use futures_util::future::{FutureExt as _, Shared};
 use hashbrown::HashMap;
@@ -23,39 +23,47 @@ use oneflight::AsyncGroup;
 use parking_lot::Mutex;
 
 /// A way to coalesce the calls of tasks.
-pub trait Coalesces: Send + Sync + 'static {
+pub trait Coalesces<Q: Key + ?Sized>: Send + Sync + 'static {
     /// The value of `key`: the result of `work`, or of the work of another caller that is at it.
-    fn call<'a, W, F>(&'a self, key: &'a u64, work: W) -> impl Future<Output = u64> + Send
+    fn call<'a, W, F>(&'a self, key: &'a Q, work: W) -> impl Future<Output = u64> + Send
     where
         W: FnOnce() -> F + Send + 'a,
         F: Future<Output = u64> + Send + 'static;
 }
 
-/// An `AsyncGroup` whose callers run their work inside their own future.
-#[derive(Debug, Default)]
-pub struct Inline(pub AsyncGroup<u64, u64>);
-
-/// One `Shared` for each key, under one lock; removed by whoever put it there. If that one is dropped, it stays for ever.
-#[derive(Default)]
-pub struct SharedMap(Mutex<HashMap<u64, Shared<BoxedWork>>>);
-
-type BoxedWork = Pin<Box<dyn Future<Output = u64> + Send>>;
-
-/// A moka that never has to evict anything here.
-#[must_use]
-pub fn moka() -> moka::future::Cache<u64, u64> {
-    moka::future::Cache::new(1 << 20)
+/// Looks at one contender of tasks after the other.
+pub trait Visitor<Q: Key + ?Sized> {
+    /// Looks at one. To be called on a thread that is not pinned: some that are made count the cores that they may use.
+    fn visit<C: Coalesces<Q>>(&mut self, name: &'static str, kind: Kind, make: fn() -> C);
 }
 
-/// A quick_cache that never has to evict anything here. To be made on a thread that is not pinned: it counts the cores.
-#[must_use]
-pub fn quick_cache() -> quick_cache::sync::Cache<u64, u64> {
-    super::quick_cache()
+/// Shows all contenders of tasks that coalesce, but those of [`on_tokio_only`].
+pub fn everybody<Q: Key + ?Sized>(visitor: &mut impl Visitor<Q>) {
+    visitor.visit("oneflight", Kind::Ours, AsyncGroup::<Q::Owned, u64>::new);
+    visitor.visit("oneflight, inline", Kind::Ours, Inline::<Q::Owned>::default);
+    visitor.visit("quick_cache", Kind::Crate, super::quick_cache::<Q::Owned, u64>);
+    visitor.visit("singleflight-async", Kind::Crate, singleflight_async::SingleFlight::<Q::Owned, u64>::new);
+    visitor.visit("async_singleflight", Kind::Crate, async_singleflight::Group::<Q::Owned, u64, Infallible>::new);
+    visitor.visit("uniflight", Kind::Crate, uniflight::Merger::<Q::Owned, u64>::new);
+    visitor.visit("rs-singleflight", Kind::Crate, rs_singleflight::Group::<Q::Owned, u64, Infallible>::new);
+    visitor.visit("moka", Kind::Crate, crates::moka::<Q::Owned>);
+    visitor.visit("a map of Shared", Kind::Floor, SharedMap::<Q::Owned>::default);
 }
 
-impl Coalesces for AsyncGroup<u64, u64> {
+/// Shows the contender of tasks whose keys are text and whose tasks must run on tokio.
+pub fn on_tokio_only(visitor: &mut impl Visitor<str>) {
+    visitor.visit("amalgam-cache", Kind::Crate, Amalgam::default);
+}
+
+/// Shows the hand-written ones behind which nobody can wait.
+pub fn floors<Q: Key + ?Sized>(visitor: &mut impl Visitor<Q>) {
+    visitor.visit("floor, inline", Kind::Floor, Floor::<Q::Owned>::new);
+    visitor.visit("floor, boxed", Kind::Floor, Boxed::<Q::Owned>::default);
+}
+
+impl<Q: Key + ?Sized> Coalesces<Q> for AsyncGroup<Q::Owned, u64> {
     #[inline]
-    fn call<'a, W, F>(&'a self, key: &'a u64, work: W) -> impl Future<Output = u64> + Send
+    fn call<'a, W, F>(&'a self, key: &'a Q, work: W) -> impl Future<Output = u64> + Send
     where
         W: FnOnce() -> F + Send + 'a,
         F: Future<Output = u64> + Send + 'static,
@@ -64,9 +72,19 @@ impl Coalesces for AsyncGroup<u64, u64> {
     }
 }
 
-impl Coalesces for Inline {
+/// An `AsyncGroup` whose callers run their work inside their own future.
+#[derive(Debug)]
+pub struct Inline<K>(pub AsyncGroup<K, u64>);
+
+impl<K> Default for Inline<K> {
+    fn default() -> Self {
+        Self(AsyncGroup::new())
+    }
+}
+
+impl<Q: Key + ?Sized> Coalesces<Q> for Inline<Q::Owned> {
     #[inline]
-    fn call<'a, W, F>(&'a self, key: &'a u64, work: W) -> impl Future<Output = u64> + Send
+    fn call<'a, W, F>(&'a self, key: &'a Q, work: W) -> impl Future<Output = u64> + Send
     where
         W: FnOnce() -> F + Send + 'a,
         F: Future<Output = u64> + Send + 'static,
@@ -75,82 +93,14 @@ impl Coalesces for Inline {
     }
 }
 
-impl Coalesces for singleflight_async::SingleFlight<u64, u64> {
-    #[inline]
-    fn call<'a, W, F>(&'a self, key: &'a u64, work: W) -> impl Future<Output = u64> + Send
-    where
-        W: FnOnce() -> F + Send + 'a,
-        F: Future<Output = u64> + Send + 'static,
-    {
-        self.work(*key, work)
-    }
-}
+/// One `Shared` for each key, under one lock; removed by whoever put it there. If that one is dropped, it stays for ever.
+pub struct SharedMap<K>(Mutex<HashMap<K, Shared<BoxedWork>>>);
 
-impl Coalesces for uniflight::Merger<u64, u64> {
-    #[inline]
-    fn call<'a, W, F>(&'a self, key: &'a u64, work: W) -> impl Future<Output = u64> + Send
-    where
-        W: FnOnce() -> F + Send + 'a,
-        F: Future<Output = u64> + Send + 'static,
-    {
-        self.execute(key, work).map(|value| value.expect("no work panics here"))
-    }
-}
+type BoxedWork = Pin<Box<dyn Future<Output = u64> + Send>>;
 
-impl Coalesces for rs_singleflight::Group<u64, u64, Infallible> {
+impl<Q: Key + ?Sized> Coalesces<Q> for SharedMap<Q::Owned> {
     #[inline]
-    fn call<'a, W, F>(&'a self, key: &'a u64, work: W) -> impl Future<Output = u64> + Send
-    where
-        W: FnOnce() -> F + Send + 'a,
-        F: Future<Output = u64> + Send + 'static,
-    {
-        self.do_call(*key, || work().map(Ok)).map(certain)
-    }
-}
-
-impl Coalesces for quick_cache::sync::Cache<u64, u64> {
-    #[inline]
-    async fn call<'a, W, F>(&'a self, key: &'a u64, work: W) -> u64
-    where
-        W: FnOnce() -> F + Send + 'a,
-        F: Future<Output = u64> + Send + 'static,
-    {
-        let mut led = false;
-        let value = self.get_or_insert_async(key, async {
-            led = true;
-            Ok(work().await)
-        });
-        let value = certain(value.await);
-        if led {
-            self.remove(key);
-        }
-        value
-    }
-}
-
-impl Coalesces for moka::future::Cache<u64, u64> {
-    #[inline]
-    async fn call<'a, W, F>(&'a self, key: &'a u64, work: W) -> u64
-    where
-        W: FnOnce() -> F + Send + 'a,
-        F: Future<Output = u64> + Send + 'static,
-    {
-        let mut led = false;
-        let value = self.get_with(*key, async {
-            led = true;
-            work().await
-        });
-        let value = value.await;
-        if led {
-            self.invalidate(key).await;
-        }
-        value
-    }
-}
-
-impl Coalesces for SharedMap {
-    #[inline]
-    async fn call<'a, W, F>(&'a self, key: &'a u64, work: W) -> u64
+    async fn call<'a, W, F>(&'a self, key: &'a Q, work: W) -> u64
     where
         W: FnOnce() -> F + Send + 'a,
         F: Future<Output = u64> + Send + 'static,
@@ -163,7 +113,7 @@ impl Coalesces for SharedMap {
                 let work: BoxedWork = Box::pin(work());
                 work.shared()
             };
-            map.entry(*key).or_insert_with(make).clone()
+            map.entry(key.to_owned()).or_insert_with(make).clone()
         };
         let value = shared.await;
         if led {
@@ -174,15 +124,14 @@ impl Coalesces for SharedMap {
     }
 }
 
-impl fmt::Debug for SharedMap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedMap").finish_non_exhaustive()
+impl<K: Hash + Eq> Default for SharedMap<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
     }
 }
 
-fn certain<T>(value: Result<T, Infallible>) -> T {
-    match value {
-        Ok(value) => value,
-        Err(never) => match never {},
+impl<K> fmt::Debug for SharedMap<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedMap").finish_non_exhaustive()
     }
 }

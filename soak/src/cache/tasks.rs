@@ -58,7 +58,10 @@ impl Task {
         let plan = Plan::random(&mut self.rng, quiet);
         let may = settings.may();
         let field = &field;
-        let load = |call: u64, plan: Plan| move || field.load_one(call, key, plan);
+        let load = |call: u64, plan: Plan| {
+            let loading = field.load_one(call, key, plan);
+            move || loading
+        };
         match self.rng.u8(..32) {
             0..12 => {
                 let run = |call| async move { list(cache.get_or_load(&key, load(call, plan)).await) };
@@ -222,7 +225,8 @@ impl Field {
     async fn recurse(&self, key: u32) {
         let read = self.world.read(&[key]);
         let plan = Plan::leaf();
-        let call = self.cache.get_or_load(&key, || self.load_one(read.number, key, plan));
+        let loading = self.load_one(read.number, key, plan);
+        let call = self.cache.get_or_load(&key, move || loading);
         let call: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(call);
         let got = call.await;
         check(&read, May { recursive: true, ..self.settings.may() }, Ok(list(got)));

@@ -1,9 +1,4 @@
-//! Allocations, clones and heap of `SyncGroup` and its peers: exact figures, so no rounds. Nothing here is timed, since the
-//! allocator of this program counts.
-//!
-//!     cargo bench -p oneflight-benches --bench memory
-
-extern crate alloc;
+//! Allocations, clones and heap of `SyncGroup`, of the cache, and of what they are beside.
 
 use ::quick_cache::sync::{Cache, GuardResult};
 use alloc::sync::Arc;
@@ -13,15 +8,13 @@ use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use oneflight::SyncGroup;
-use oneflight_benches::contender::floor::Floor;
-use oneflight_benches::contender::{Blocking, quick_cache};
+use oneflight_benches::contender::{Blocking, Key, Kind, Visitor, everybody, quick_cache, text_only};
 use oneflight_benches::load;
 use oneflight_benches::machine::ThreadName;
 use oneflight_benches::options::Options;
 use oneflight_benches::report::Bound::AtMost;
 use oneflight_benches::report::Report;
 use oneflight_benches::rounds::Spread;
-use std::process::ExitCode;
 
 /// Calls that an average is taken over.
 const CALLS: usize = 1_000;
@@ -30,65 +23,77 @@ const CALLS: usize = 1_000;
 const IN_FLIGHT: usize = 100_000;
 const MOST_IN_FLIGHT: usize = 200_000;
 
-fn main() -> ExitCode {
-    let options = Options::from_command_line();
-    let mut report = Report::new(&options);
-    let workloads: [(&str, fn(&mut Report, &str)); 7] = [
+type Workload = fn(&mut Report, &str);
+
+/// Runs those that are wanted.
+pub(crate) fn run(options: &Options, report: &mut Report) {
+    let of_threads: [(&str, Workload); 5] = [
         ("alone, u64 key: allocations", alone_number),
-        ("alone, 16-byte string key: allocations", alone_string),
+        ("alone, 16-byte string key: allocations", alone_text),
         ("alone: clones of the value", clones),
         ("100,000 u64 keys in flight: heap", in_flight),
         ("follower joins by a borrowed string key: allocations", follower),
-        ("cache, hit of a string key: allocations", cache_hit),
-        ("cache, 10,000 entries of a u64 key and a shared value: heap", cache_entries),
     ];
-    for (name, run) in workloads {
-        if options.wants(name) {
-            run(&mut report, name);
+    let of_the_cache: [(&str, Workload); 2] = [
+        ("hit of a string key: allocations", cache_hit),
+        ("10,000 entries of a u64 key and a shared value: heap", cache_entries),
+    ];
+    for (part, workloads) in [("memory of threads", &of_threads[..]), ("memory of the cache", &of_the_cache)] {
+        report.begin(part);
+        for (name, run) in workloads {
+            if options.wants(part, name) {
+                run(report, name);
+            }
         }
     }
-    report.finish()
-}
-
-fn alone_number(report: &mut Report, name: &str) {
-    let keys = load::numbers(CALLS, 1);
-    let ours = allocations(&SyncGroup::new(), &keys);
-    report.figure(name, "oneflight", "a call", ours);
-    report.figure(name, "quick_cache", "a call", allocations(&quick_cache(), &keys));
-    report.figure(name, "floor", "a call", allocations(&Floor::new(), &keys));
-    report.target(name, AtMost(0.0), ours);
-}
-
-fn alone_string(report: &mut Report, name: &str) {
-    let keys = load::strings(CALLS, 1);
-    let ours = allocations::<str, _>(&SyncGroup::<String, u64>::new(), &keys);
-    report.figure(name, "oneflight", "a call", ours);
-    report.figure(name, "quick_cache", "a call", allocations::<str, _>(&quick_cache::<String, u64>(), &keys));
-    report.figure(name, "singleflight", "a call", allocations::<str, _>(&singleflight::Group::new(), &keys));
-    report.figure(name, "floor", "a call", allocations::<str, _>(&Floor::new(), &keys));
-    report.target(name, AtMost(1.0), ours);
 }
 
 /// Allocations a call of one thread, once the contender has seen all keys: tables that grow to the size of the load are no
 /// cost of a call.
-fn allocations<Q, K>(contender: &impl Blocking<Q, u64>, keys: &[K]) -> Spread
-where
-    Q: ?Sized,
-    K: Borrow<Q>,
-{
-    let call_all = || {
-        for key in keys {
-            black_box(contender.call(key.borrow(), || black_box(1)));
-        }
-    };
-    call_all();
-    Spread::exact(measure(call_all).count_total as f64 / keys.len() as f64)
+struct Allocations<'r> {
+    report: &'r mut Report,
+    workload: &'r str,
+}
+
+impl<Q: Key + ?Sized> Visitor<Q> for Allocations<'_> {
+    fn visit<C: Blocking<Q, u64> + Send + 'static>(&mut self, name: &'static str, kind: Kind, make: fn() -> C) {
+        let (contender, keys) = (make(), Q::many(CALLS, 1));
+        let call_all = || {
+            for key in &keys {
+                black_box(contender.call(key.borrow(), || black_box(1)));
+            }
+        };
+        call_all();
+        let allocations = measure(call_all).count_total as f64 / keys.len() as f64;
+        self.report.figure(self.workload, name, kind, "a call", Spread::exact(allocations));
+    }
+}
+
+fn alone_number(report: &mut Report, name: &str) {
+    everybody::<u64>(&mut Allocations { report, workload: name });
+    let ours = ours(report);
+    report.target(name, AtMost(0.0), ours);
+    report.least(name);
+}
+
+fn alone_text(report: &mut Report, name: &str) {
+    let mut all = Allocations { report, workload: name };
+    everybody::<str>(&mut all);
+    text_only(&mut all);
+    let ours = ours(report);
+    report.target(name, AtMost(1.0), ours);
+    report.least(name);
+}
+
+/// What has been noted last of the first contender, which is ours.
+fn ours(report: &Report) -> Spread {
+    report.rows().last().expect("it was noted just now").cells[0].spread
 }
 
 fn clones(report: &mut Report, name: &str) {
     let ours = clones_of(&SyncGroup::new());
-    report.figure(name, "oneflight", "a call", ours);
-    report.figure(name, "quick_cache", "a call", clones_of(&quick_cache()));
+    report.figure(name, "oneflight", Kind::Ours, "a call", ours);
+    report.figure(name, "quick_cache", Kind::Crate, "a call", clones_of(&quick_cache()));
     report.target(name, AtMost(0.0), ours);
 }
 
@@ -127,10 +132,17 @@ fn in_flight(report: &mut Report, name: &str) {
     let usual = Spread::exact(ours(&keys[..IN_FLIGHT]));
     let sizes = (10_000..=MOST_IN_FLIGHT).step_by(5_000);
     let worst = sizes.map(|size| ours(&keys[..size])).fold(0.0, f64::max);
-    report.figure(name, "oneflight", "bytes a key", usual);
-    report.figure(name, "oneflight, worst of 10,000 to 200,000 keys", "bytes a key", Spread::exact(worst));
-    report.figure(name, "quick_cache", "bytes a key", Spread::exact(theirs(&keys[..IN_FLIGHT])));
+    report.figure(name, "oneflight", Kind::Ours, "bytes a key", usual);
+    report.figure(name, "quick_cache", Kind::Crate, "bytes a key", Spread::exact(theirs(&keys[..IN_FLIGHT])));
+    report.figure(
+        &format!("{name}, worst of 10,000 to 200,000"),
+        "oneflight",
+        Kind::Ours,
+        "bytes a key",
+        Spread::exact(worst),
+    );
     report.target(name, AtMost(72.0), usual);
+    report.least(name);
 }
 
 /// What `f` makes of the keys. Where the caller keeps its guards is not what is measured.
@@ -159,9 +171,10 @@ fn follower(report: &mut Report, name: &str) {
             lead.land(1);
         },
     );
-    report.figure(name, "oneflight, the first one", "a join", first);
-    report.figure(name, "oneflight, the second one", "a join", second);
-    report.target(name, AtMost(0.0), second);
+    let [name_of_first, name_of_second] = ["first", "second"].map(|number| format!("{name}: the {number} one"));
+    report.figure(&name_of_first, "oneflight", Kind::Ours, "a join", first);
+    report.figure(&name_of_second, "oneflight", Kind::Ours, "a join", second);
+    report.target(&name_of_second, AtMost(0.0), second);
 
     let cache = quick_cache::<String, u64>();
     let GuardResult::Guard(guard) = cache.get_value_or_guard(KEY, None) else { unreachable!("nobody else leads") };
@@ -169,8 +182,8 @@ fn follower(report: &mut Report, name: &str) {
         || Blocking::<str, _>::call(&cache, KEY, || 0),
         || guard.insert(1).expect("the placeholder is still there"),
     );
-    report.figure(name, "quick_cache, the first one", "a join", first);
-    report.figure(name, "quick_cache, the second one", "a join", second);
+    report.figure(&name_of_first, "quick_cache", Kind::Crate, "a join", first);
+    report.figure(&name_of_second, "quick_cache", Kind::Crate, "a join", second);
 }
 
 /// A value that is shared costs a hit nothing, and neither does a key that is looked up borrowed.
@@ -185,7 +198,7 @@ fn cache_hit(report: &mut Report, name: &str) {
     };
     hit();
     let ours = Spread::exact(measure(hit).count_total as f64 / CALLS as f64);
-    report.figure(name, "oneflight-cache", "a call", ours);
+    report.figure(name, "oneflight-cache", Kind::Ours, "a call", ours);
     report.target(name, AtMost(0.0), ours);
 }
 
@@ -195,8 +208,8 @@ fn cache_entries(report: &mut Report, name: &str) {
     const TTL: Duration = Duration::from_secs(3_600);
     let keys = load::numbers(ENTRIES, 1);
     let value = Arc::new(1_u64);
-    let mut entry = |contender: &str, heap: f64| {
-        report.figure(name, contender, "bytes an entry", Spread::exact(heap / ENTRIES as f64));
+    let mut entry = |contender: &str, kind, heap: f64| {
+        report.figure(name, contender, kind, "bytes an entry", Spread::exact(heap / ENTRIES as f64));
     };
     let (_cache, heap) = heap_of(|| {
         let builder = oneflight_cache::Cache::builder().capacity(2 * ENTRIES).ttl(TTL);
@@ -206,13 +219,13 @@ fn cache_entries(report: &mut Report, name: &str) {
         }
         cache
     });
-    entry("oneflight-cache", heap);
+    entry("oneflight-cache", Kind::Ours, heap);
     let (_cache, heap) = heap_of(|| {
         let cache = Cache::<u64, Arc<u64>>::new(2 * ENTRIES);
         keys.iter().for_each(|&key| cache.insert(key, Arc::clone(&value)));
         cache
     });
-    entry("quick_cache, without a TTL", heap);
+    entry("quick_cache, without a TTL", Kind::Crate, heap);
     let (_cache, heap) = heap_of(|| {
         let builder = moka::sync::Cache::builder().max_capacity(2 * ENTRIES as u64).time_to_live(TTL);
         let cache: moka::sync::Cache<u64, Arc<u64>> = builder.build();
@@ -220,7 +233,7 @@ fn cache_entries(report: &mut Report, name: &str) {
         cache.run_pending_tasks();
         cache
     });
-    entry("moka, with a TTL", heap);
+    entry("moka, with a TTL", Kind::Crate, heap);
 }
 
 /// The allocations of two followers, from before their call to after it. The second one joins when the first one is asleep,

@@ -1,26 +1,20 @@
 //! The cache on a Redis server of its own, beside the bare client: what a hit costs, and what waiting costs the server.
-//!
-//!     cargo bench -p oneflight-benches --bench redis
-
-extern crate alloc;
 
 #[allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "it is of a package that has std")]
-#[path = "../../cache/tests/redis_support/mod.rs"]
+#[path = "../../../cache/tests/redis_support/mod.rs"]
 mod redis_support;
 
 use alloc::sync::Arc;
 use core::hint::black_box;
 use core::time::Duration;
-use oneflight_benches::machine::{self, Machine};
-use oneflight_benches::options::Options;
+use oneflight_benches::contender::Kind;
 use oneflight_benches::report::Bound::{AtLeast, AtMost};
-use oneflight_benches::report::Report;
-use oneflight_benches::rounds::{Rounds, Spread};
+use oneflight_benches::rounds::Spread;
+use oneflight_benches::suite::Bench;
 use oneflight_cache::redis::RedisStore;
 use oneflight_cache::{BoxError, Cache, Source, blocking};
 use redis_support::process::{Process, obey, role, tell};
 use redis_support::server::Server;
-use std::process::ExitCode;
 use std::thread;
 use std::time::Instant;
 
@@ -34,35 +28,51 @@ const LOAD: Duration = Duration::from_secs(2);
 /// A flight that is told of pushes looks at the server after half of this at the earliest: `fill::Config::listening_poll`.
 const POLL: Duration = Duration::from_millis(100);
 
-fn main() -> ExitCode {
+const PART: &str = "redis";
+type Workload = fn(&mut OnServer<'_>, &str);
+const WORKLOADS: [(&str, Workload); 3] = [
+    ("hit, thread", |on, name| on.hit(name)),
+    ("hit, task on smol", |on, name| on.hit_of_task(name)),
+    ("500 callers in each of 4 processes wait", |on, name| on.wait(name)),
+];
+
+/// Does what the parent says, if this process is one of those that wait.
+pub(crate) fn obey_if_child() {
     if let Some(role) = role() {
         wait_as_told(&role);
     }
-    let options = Options::from_command_line();
-    let bench = Bench { machine: Machine::new(), report: Report::new(&options), server: Server::start(), options };
-    bench.run()
 }
 
-struct Bench {
-    machine: Machine,
-    options: Options,
-    report: Report,
+/// Finds out before anything is measured that there is no server to be had.
+///
+/// # Panics
+///
+/// If there is none, and a workload that needs it is wanted.
+pub(crate) fn check(bench: &Bench) {
+    if WORKLOADS.iter().any(|(name, _)| bench.options.wants(PART, name)) {
+        drop(Server::start());
+    }
+}
+
+/// Runs the workloads that are wanted, on a server that lives no longer.
+pub(crate) fn run(bench: &mut Bench) {
+    bench.report.begin(PART);
+    let wanted: Vec<_> = WORKLOADS.iter().filter(|(name, _)| bench.can(name)).collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let mut on_server = OnServer { bench, server: Server::start() };
+    for (name, run) in wanted {
+        run(&mut on_server, name);
+    }
+}
+
+struct OnServer<'b> {
+    bench: &'b mut Bench,
     server: Server,
 }
 
-impl Bench {
-    fn run(mut self) -> ExitCode {
-        println!("{}", machine::description(&self.machine));
-        let workloads: [(&str, fn(&mut Self, &str)); 3] = [
-            ("hit, thread", Self::hit),
-            ("hit, task on smol", Self::hit_of_task),
-            ("500 callers in each of 4 processes wait", Self::wait),
-        ];
-        let (options, cores) = (self.options.clone(), self.machine.cores());
-        options.run_wanted(cores, &mut self, workloads);
-        self.report.finish()
-    }
-
+impl OnServer<'_> {
     fn hit(&mut self, name: &str) {
         let store = RedisStore::builder().prefix("hits").connect_blocking(&self.server.url()).expect("a URL");
         let cache = blocking::Cache::<String, Vec<u8>>::builder().store(store).build_blocking();
@@ -71,20 +81,20 @@ impl Bench {
         let client = redis::Client::open(self.server.url()).expect("a URL");
         let mut bare = client.get_connection().expect("the server is there");
         let commands = self.commands(|| drop(black_box(cache.get_or_load(KEY, || Err("it is there".into())))));
-        let mut rounds = Rounds::new(self.options.seed);
-        let ours = rounds.add("oneflight-cache", || {
+        let mut rounds = self.bench.rounds();
+        let ours = rounds.add("oneflight-cache", Kind::Ours, || {
             [micros(|| drop(black_box(cache.get_or_load(KEY, || Err("it is there".into())).expect("it is there"))))]
         });
-        let floor = rounds.add("the client: PTTL and GET in a pipeline", || {
+        let floor = rounds.add("the client", Kind::Floor, || {
             [micros(|| {
                 let read: (i64, Vec<u8>) = pipeline(&key).query(&mut bare).expect("the server is there");
                 assert!(black_box(read).1.len() >= PAGE);
             })]
         });
-        let samples = rounds.run(&self.machine, self.options.rounds(100));
-        self.report.figures(name, &samples, 0, "us a call", 1.0);
+        let samples = self.bench.measure(rounds, 100);
+        self.bench.report.figures(name, &samples, 0, "us a call", 1.0);
         let ratio = samples.ratio(ours, floor, 0);
-        self.report.target(&format!("{name}: oneflight-cache / the client"), AtMost(1.15), ratio);
+        self.bench.report.target(&format!("{name}: oneflight-cache / the client"), AtMost(1.15), ratio);
         self.judge(name, commands);
     }
 
@@ -97,20 +107,21 @@ impl Bench {
         let bare = smol::block_on(client.get_connection_manager()).expect("the server is there");
         let hit = || async { cache.get_or_load(KEY, || async { Err(BoxError::from("it is there")) }).await };
         let commands = self.commands(|| drop(smol::block_on(hit())));
-        let mut rounds = Rounds::new(self.options.seed);
-        let ours =
-            rounds.add("oneflight-cache", || [micros(|| drop(black_box(smol::block_on(hit()).expect("it is there"))))]);
-        let floor = rounds.add("the client: PTTL and GET in a pipeline", || {
+        let mut rounds = self.bench.rounds();
+        let ours = rounds.add("oneflight-cache", Kind::Ours, || {
+            [micros(|| drop(black_box(smol::block_on(hit()).expect("it is there"))))]
+        });
+        let floor = rounds.add("the client", Kind::Floor, || {
             let mut bare = bare.clone();
             [micros(|| {
                 let read = smol::block_on(pipeline(&key).query_async::<(i64, Vec<u8>)>(&mut bare));
                 assert!(black_box(read).expect("the server is there").1.len() >= PAGE);
             })]
         });
-        let samples = rounds.run(&self.machine, self.options.rounds(100));
-        self.report.figures(name, &samples, 0, "us a call", 1.0);
+        let samples = self.bench.measure(rounds, 100);
+        self.bench.report.figures(name, &samples, 0, "us a call", 1.0);
         let ratio = samples.ratio(ours, floor, 0);
-        self.report.target(&format!("{name}: oneflight-cache / the client"), AtMost(1.15), ratio);
+        self.bench.report.target(&format!("{name}: oneflight-cache / the client"), AtMost(1.15), ratio);
         self.judge(name, commands);
     }
 
@@ -130,13 +141,13 @@ impl Bench {
 
     fn judge(&mut self, name: &str, [pttl, get, scripts]: [f64; 3]) {
         // Now and then a read also asks for the generation: one more GET in the same round trip.
-        self.report.target(&format!("{name}: PTTL a call"), AtMost(1.0), exactly(pttl));
-        self.report.target(&format!("{name}: GET a call"), AtMost(1.05), exactly(get));
-        self.report.target(&format!("{name}: scripts a call"), AtMost(0.0), exactly(scripts));
+        self.bench.report.target(&format!("{name}: PTTL a call"), AtMost(1.0), Spread::exact(pttl));
+        self.bench.report.target(&format!("{name}: GET a call"), AtMost(1.05), Spread::exact(get));
+        self.bench.report.target(&format!("{name}: scripts a call"), AtMost(0.0), Spread::exact(scripts));
     }
 
     fn wait(&mut self, name: &str) {
-        let (processes, callers) = (CROWD.0, self.options.size(CROWD.1));
+        let (processes, callers) = (CROWD.0, self.bench.options.size(CROWD.1));
         let begun = Instant::now();
         let children: Vec<Process> =
             (0..processes).map(|_| Process::start("", &format!("{callers} {}", self.server.url()))).collect();
@@ -161,10 +172,10 @@ impl Bench {
             })
             .sum();
         let most = processes as f64 * 2.0 / POLL.as_secs_f64() + 20.0;
-        self.report.figure(name, "oneflight-cache", "commands a second", exactly(commands));
-        self.report.target(&format!("{name}: commands a second"), AtMost(most), exactly(commands));
-        self.report.target(&format!("{name}: loads, at most"), AtMost(1.0), exactly(loads.into()));
-        self.report.target(&format!("{name}: loads, at least"), AtLeast(1.0), exactly(loads.into()));
+        self.bench.report.figure(name, "oneflight-cache", Kind::Ours, "commands a second", Spread::exact(commands));
+        self.bench.report.target(&format!("{name}: commands a second"), AtMost(most), Spread::exact(commands));
+        self.bench.report.target(&format!("{name}: loads, at most"), AtMost(1.0), Spread::exact(loads.into()));
+        self.bench.report.target(&format!("{name}: loads, at least"), AtLeast(1.0), Spread::exact(loads.into()));
     }
 }
 
@@ -180,10 +191,6 @@ fn micros(mut call: impl FnMut()) -> f64 {
     let begun = Instant::now();
     (0..CALLS).for_each(|_| call());
     begun.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS)
-}
-
-fn exactly(value: f64) -> Spread {
-    Spread { low: value, median: value, high: value }
 }
 
 /// A process full of callers of one key, whose load takes its time.

@@ -1,28 +1,17 @@
-//! Allocations, heap and sizes of `AsyncGroup` and its peers: exact figures, so no rounds. Nothing here is timed, since the
-//! allocator of this program counts.
-//!
-//!     cargo bench -p oneflight-benches --bench async_memory
-
-extern crate alloc;
+//! Allocations, heap and sizes of `AsyncGroup` and of what it is beside.
 
 use allocation_counter::{measure, opt_out};
-use core::convert::Infallible;
 use core::future::{Future, poll_fn};
 use core::hint::black_box;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
-use oneflight::AsyncGroup;
-use oneflight_benches::contender::floor::{Boxed, Floor};
-use oneflight_benches::contender::tasks::{Coalesces, Inline, SharedMap, moka, quick_cache};
+use oneflight_benches::contender::Kind;
+use oneflight_benches::contender::tasks::{Coalesces, Visitor, everybody, floors};
 use oneflight_benches::load;
 use oneflight_benches::options::Options;
 use oneflight_benches::report::Bound::AtMost;
 use oneflight_benches::report::Report;
 use oneflight_benches::rounds::Spread;
-use rs_singleflight::Group;
-use singleflight_async::SingleFlight;
-use std::process::ExitCode;
-use uniflight::Merger;
 
 /// Calls that an average is taken over.
 const CALLS: usize = 1_000;
@@ -32,59 +21,58 @@ const CROWDS: [usize; 2] = [1_000, 100_000];
 
 /// What is found out about a contender.
 trait Question {
-    fn answer<C: Coalesces>(&self, make: impl Fn() -> C) -> f64;
+    fn answer<C: Coalesces<u64>>(&self, make: fn() -> C) -> f64;
 }
 
-/// Asks everybody. The answers of oneflight come back: of `do_call`, and of `do_call_inline`.
-fn ask(report: &mut Report, name: &str, unit: &str, question: &impl Question) -> [Spread; 2] {
-    let mut note = |contender, answer: f64| {
-        report.figure(name, contender, unit, Spread::exact(answer));
-        Spread::exact(answer)
-    };
-    let owned = note("oneflight", question.answer(AsyncGroup::<u64, u64>::new));
-    let inline = note("oneflight, inline", question.answer(Inline::default));
-    note("quick_cache", question.answer(quick_cache));
-    note("singleflight-async", question.answer(SingleFlight::<u64, u64>::new));
-    note("uniflight", question.answer(Merger::<u64, u64>::new));
-    note("rs-singleflight", question.answer(Group::<u64, u64, Infallible>::new));
-    note("moka", question.answer(moka));
-    note("a map of Shared", question.answer(SharedMap::default));
-    note("floor, inline", question.answer(Floor::new));
-    note("floor, boxed", question.answer(Boxed::default));
-    [owned, inline]
+/// Asks everybody.
+struct Answers<'r, A> {
+    report: &'r mut Report,
+    workload: &'r str,
+    unit: &'r str,
+    question: A,
 }
 
-fn main() -> ExitCode {
-    let options = Options::from_command_line();
-    let mut report = Report::new(&options);
-    let crowds = CROWDS.map(|crowd| options.size(crowd));
-    let alone = "task alone, u64 key: allocations";
-    if options.wants(alone) {
-        let [owned, inline] = ask(&mut report, alone, "a call", &Allocations);
-        report.target(&format!("{alone}, oneflight"), AtMost(2.0), owned);
-        report.target(&format!("{alone}, oneflight, inline"), AtMost(0.0), inline);
+impl<A: Question> Visitor<u64> for Answers<'_, A> {
+    fn visit<C: Coalesces<u64>>(&mut self, name: &'static str, kind: Kind, make: fn() -> C) {
+        let answer = Spread::exact(self.question.answer(make));
+        self.report.figure(self.workload, name, kind, self.unit, answer);
     }
-    for crowd in crowds {
+}
+
+/// Asks everybody, and holds the answers of `do_call` and of `do_call_inline` against what is asked of each of them.
+fn ask(report: &mut Report, workload: &str, unit: &str, question: impl Question, most: [f64; 2]) {
+    let mut all = Answers { report, workload, unit, question };
+    everybody::<u64>(&mut all);
+    floors::<u64>(&mut all);
+    let cells = report.rows().last().expect("it was noted just now").cells[..2].to_vec();
+    for (cell, most) in cells.iter().zip(most) {
+        report.target(&format!("{workload}, {}", cell.who.name), AtMost(most), cell.spread);
+    }
+    report.least(workload);
+}
+
+/// Runs those that are wanted.
+pub(crate) fn run(options: &Options, report: &mut Report) {
+    report.begin("memory of tasks");
+    let wanted = |report: &Report, name: &str| options.wants(report.part(), name);
+    let name = "alone, u64 key: allocations";
+    if wanted(report, name) {
+        ask(report, name, "a call", Allocations, [2.0, 0.0]);
+    }
+    for crowd in CROWDS.map(|crowd| options.size(crowd)) {
         let name = format!("heap a waiting task, {crowd} of them");
-        if options.wants(&name) {
-            let [owned, inline] = ask(&mut report, &name, "bytes", &Waiting(crowd));
-            report.target(&format!("{name}, oneflight"), AtMost(120.0), owned);
-            report.target(&format!("{name}, oneflight, inline"), AtMost(120.0), inline);
+        if wanted(report, &name) {
+            ask(report, &name, "bytes", Waiting(crowd), [120.0, 120.0]);
         }
         let name = format!("heap a u64 key in flight, {crowd} of them");
-        if options.wants(&name) {
-            let [owned, inline] = ask(&mut report, &name, "bytes", &InFlight(crowd));
-            report.target(&format!("{name}, oneflight"), AtMost(200.0), owned);
-            report.target(&format!("{name}, oneflight, inline"), AtMost(200.0), inline);
+        if wanted(report, &name) {
+            ask(report, &name, "bytes", InFlight(crowd), [200.0, 200.0]);
         }
     }
-    let size = "size of a call around 1,026 bytes of work";
-    if options.wants(size) {
-        let [owned, inline] = ask(&mut report, size, "bytes", &Size);
-        report.target(&format!("{size}, oneflight"), AtMost(256.0), owned);
-        report.target(&format!("{size}, oneflight, inline"), AtMost(1_150.0), inline);
+    let name = "size of a call around 1,026 bytes of work";
+    if wanted(report, name) {
+        ask(report, name, "bytes", Size, [256.0, 1_150.0]);
     }
-    report.finish()
 }
 
 /// Allocations a call of one task, once the contender has seen all keys: tables that grow to the size of the load are no
@@ -92,7 +80,7 @@ fn main() -> ExitCode {
 struct Allocations;
 
 impl Question for Allocations {
-    fn answer<C: Coalesces>(&self, make: impl Fn() -> C) -> f64 {
+    fn answer<C: Coalesces<u64>>(&self, make: fn() -> C) -> f64 {
         let (contender, keys) = (make(), load::numbers(CALLS, 1));
         let call_all = || {
             for key in &keys {
@@ -109,7 +97,7 @@ impl Question for Allocations {
 struct Waiting(usize);
 
 impl Question for Waiting {
-    fn answer<C: Coalesces>(&self, make: impl Fn() -> C) -> f64 {
+    fn answer<C: Coalesces<u64>>(&self, make: fn() -> C) -> f64 {
         let (contender, key) = (make(), 7);
         let leader = [start(&contender, &key)];
         let heap = heap_of(self.0, || start(&contender, &key));
@@ -122,7 +110,7 @@ impl Question for Waiting {
 struct InFlight(usize);
 
 impl Question for InFlight {
-    fn answer<C: Coalesces>(&self, make: impl Fn() -> C) -> f64 {
+    fn answer<C: Coalesces<u64>>(&self, make: fn() -> C) -> f64 {
         let keys = load::numbers(self.0, 1);
         let mut contender = None;
         let base = measure(|| contender = Some(make())).bytes_current as f64;
@@ -134,7 +122,7 @@ impl Question for InFlight {
 }
 
 /// A call that has been polled once. Its place on the heap is not counted, but what it has allocated is.
-fn start<'a>(contender: &'a impl Coalesces, key: &'a u64) -> Pin<Box<dyn Future<Output = u64> + 'a>> {
+fn start<'a>(contender: &'a impl Coalesces<u64>, key: &'a u64) -> Pin<Box<dyn Future<Output = u64> + 'a>> {
     let call = contender.call(key, || {
         let value = black_box(1_u64);
         poll_fn(move |_| if black_box(value) == 0 { Poll::Ready(value) } else { Poll::Pending })
@@ -161,7 +149,7 @@ fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
 struct Size;
 
 impl Question for Size {
-    fn answer<C: Coalesces>(&self, make: impl Fn() -> C) -> f64 {
+    fn answer<C: Coalesces<u64>>(&self, make: fn() -> C) -> f64 {
         let contender = make();
         let call = contender.call(&7, large_work);
         size_of_val(&call) as f64
