@@ -57,7 +57,15 @@ impl<C, K, V, E> CollectorBuilder<C, K, V, E> {
     ///
     /// # Examples
     ///
-    /// See [`CollectorBuilder`].
+    /// ```
+    /// # use oneflight_cache::{StoreError, blocking::Cache};
+    /// let cache: Cache<u64, u64> = Cache::builder().build_blocking();
+    /// let same = cache.collector(|keys: Vec<u64>| Ok::<_, StoreError>(keys));
+    /// // No wait: only the keys of one `load_many` are together.
+    /// let same = same.window(std::time::Duration::ZERO).build();
+    /// assert_eq!(*same.load(&7)?, 7);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn window(mut self, window: Duration) -> Self {
         self.window = window;
         self
@@ -68,7 +76,15 @@ impl<C, K, V, E> CollectorBuilder<C, K, V, E> {
     ///
     /// # Examples
     ///
-    /// See [`CollectorBuilder`].
+    /// ```
+    /// # use oneflight_cache::{StoreError, blocking::Cache};
+    /// let cache: Cache<u64, u64> = Cache::builder().build_blocking();
+    /// let same = cache.collector(|keys: Vec<u64>| Ok::<_, StoreError>(keys));
+    /// let same = same.max_batch(2).build();
+    /// // Three calls of the loader, for two keys, two and one.
+    /// assert_eq!(same.load_many(&[1, 2, 3, 4, 5])?.len(), 5);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn max_batch(mut self, keys: usize) -> Self {
         self.max_batch = keys.max(1);
         self
@@ -136,7 +152,15 @@ where
     ///
     /// # Examples
     ///
-    /// See [`Cache::collector`].
+    /// ```
+    /// # use oneflight_cache::{Cache, StoreError};
+    /// # smol::block_on(async {
+    /// let cache: Cache<u64, u64> = Cache::builder().build();
+    /// let same = cache.collector(|keys: Vec<u64>| async { Ok::<_, StoreError>(keys) }).build();
+    /// assert_eq!(*same.load(&7).await?, 7);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn build(self) -> Collector<K, V, E, S> {
         let shared = Arc::clone(&self.cache.shared);
         let (cache, gather) = self.gather(&shared.inner.config);
@@ -198,7 +222,13 @@ where
     ///
     /// # Examples
     ///
-    /// See [`blocking::Cache::collector`].
+    /// ```
+    /// # use oneflight_cache::{StoreError, blocking::Cache};
+    /// let cache: Cache<u64, u64> = Cache::builder().build_blocking();
+    /// let same = cache.collector(|keys: Vec<u64>| Ok::<_, StoreError>(keys));
+    /// assert_eq!(*same.build().load(&7)?, 7);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
     pub fn build(self) -> blocking::Collector<K, V, E, S> {
         let shared = Arc::clone(&self.cache.shared);
         let (cache, gather) = self.gather(&shared.inner.config);

@@ -14,6 +14,24 @@ pub(crate) type Outcome<V, E> = Result<V, MakeError<E>>;
 ///
 /// Each caller gets the error for itself. So `X` is [`Clone`], and becomes the error `E` of the cache; an error that cannot be
 /// cloned goes into an [`Arc`]. It is implemented for these two, and for nothing else.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::{BoxError, Error, StoreError, blocking::Cache};
+///
+/// fn root(key: i64) -> Result<f64, StoreError> {
+///     if key < 0 { Err(BoxError::from("negative").into()) } else { Ok((key as f64).sqrt()) }
+/// }
+///
+/// let cache: Cache<i64, f64> = Cache::builder().build_blocking();
+/// // For each key a result of its own.
+/// let roots = cache.collector(|keys: Vec<i64>| keys.into_iter().map(root).collect::<Vec<_>>());
+/// let roots = roots.build();
+/// assert_eq!(*roots.load(&4)?, 2.0);
+/// assert!(matches!(roots.load(&-4), Err(Error::Load(_))));
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "the loader of a collector cannot return `{Self}`",
     label = "neither `Result<Vec<{V}>, X>` nor `Vec<Result<{V}, X>>` with `X: Clone + Into<{E}>`",
@@ -24,6 +42,7 @@ pub trait BatchOutput<V, E>: Spread<V, E> {}
 impl<V, E, T: Spread<V, E>> BatchOutput<V, E> for T {}
 
 /// Seals [`BatchOutput`].
+#[doc(hidden)]
 pub trait Spread<V, E> {
     #[doc(hidden)]
     fn spread(self, asked: usize) -> Vec<Outcome<V, E>>;

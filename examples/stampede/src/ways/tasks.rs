@@ -23,14 +23,14 @@ impl Protected {
         let shop = Arc::clone(&self.shop);
         // SQLite blocks, and a task must not: so the query gets a thread, of which smol starts as many as there are queries
         // at a time, up to 500.
-        self.cache.get_or_load(&product, || smol::unblock(move || shop.load(product))).await.into()
+        self.cache.get_or_load(&product, move || smol::unblock(move || shop.load(product))).await.into()
     }
 }
 
 impl Way for Protected {
     fn warm_up(&self, product: u32, life: Duration) -> Result<(), BoxError> {
         let shop = Arc::clone(&self.shop);
-        let load = || smol::unblock(move || shop.load_unmeasured(product, life));
+        let load = move || smol::unblock(move || shop.load_unmeasured(product, life));
         smol::future::block_on(self.cache.refresh(&product, load))?;
         Ok(())
     }
