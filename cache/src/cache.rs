@@ -107,7 +107,9 @@ where
     /// The value of `key`, from the store, or from `loader`, which is not called if another caller loads already, here or in
     /// another process that shares the store, nor past [`max_loads`](Builder::max_loads).
     ///
-    /// The loader is called when its turn has come, by whoever drives the load then; so it is `'static`, as its future is.
+    /// The loader is called when its turn has come, by whoever drives the load then; so it is `'static`, as its future is: it
+    /// owns what it needs (`async move || db.load(id).await`, with a clone of an `Arc<Db>`). One that borrows can be given to
+    /// [`get_or_load_many`](Self::get_or_load_many).
     ///
     /// # Cancel safety
     ///

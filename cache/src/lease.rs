@@ -108,12 +108,13 @@ pub enum Acquired<V> {
 /// assert!(!others_read_it(Publication::Invalidated));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "the value may not have been stored"]
 pub enum Publication {
     /// Stored, and the lease given up.
     Stored,
     /// Stored, though the lease had been lost, as there was no value.
     Late,
-    /// Not stored: the lease had been lost, and there is a value.
+    /// Not stored: the lease had been lost, and there is a value, be it one from before.
     Superseded,
     /// Not stored: the key was written since the lease was acquired.
     Invalidated,

@@ -54,7 +54,7 @@ pub struct Stats {
     pub lost: u64,
     /// Values that were stored though the lease had been lost.
     pub late: u64,
-    /// Values that were not stored, as the lease had been lost and another had been stored.
+    /// Values that were not stored, as the lease had been lost and there was a value.
     pub superseded: u64,
     /// Loads past a shared store, which had failed or made them wait too long.
     pub fallbacks: u64,

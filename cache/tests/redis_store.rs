@@ -7,6 +7,7 @@
 //! | `generations.rs` | clearing, and servers that forget |
 //! | `servers.rs` | servers that refuse: out of memory, other types, unknown scripts, users who may not |
 //! | `pushes.rs` | what others are told |
+//! | `caches.rs` | what one process writes, and another serves |
 //! | `standalone.rs` | leases without a cache |
 //! | `tasks.rs` | what only tasks have, and clusters |
 
@@ -14,6 +15,8 @@ mod redis_support;
 
 #[path = "redis_store/bench.rs"]
 mod bench;
+#[path = "redis_store/caches.rs"]
+mod caches;
 #[path = "redis_store/generations.rs"]
 mod generations;
 #[path = "redis_store/leases.rs"]

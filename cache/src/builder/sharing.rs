@@ -30,7 +30,8 @@ impl<K, V, E, S> Builder<K, V, E, S> {
     }
 
     /// For how long a lease is renewed, counted from when it was acquired. A load that takes longer than that and a lease may be
-    /// done by others too; whichever ends first is stored. Zero: leases are not renewed.
+    /// done by others too; whichever ends first is stored, a refresh not while the old value is there. Zero: leases are not
+    /// renewed.
     ///
     /// What was loaded for more than twice as long as both together, but at least five minutes, is not stored: the store
     /// remembers for twice that time that somebody loads, so as to know whether the key was written meanwhile.

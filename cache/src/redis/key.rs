@@ -8,7 +8,8 @@ use std::sync::Arc;
 ///
 /// Owned and borrowed forms of a key have the same bytes: `String` and `str`, `(String, u64)` and `(&str, u64)`. Keys of
 /// different types may have the same bytes, such as `7` and `"7"`: a store is for keys of one type, and another type needs
-/// another [prefix](crate::redis::Builder::prefix).
+/// another [prefix](crate::redis::Builder::prefix). `get_or_load` makes the owned key by `ToOwned`, so it takes `&str` for a
+/// `String`, and a key of several parts owned.
 ///
 /// | type | bytes |
 /// |---|---|
@@ -27,19 +28,20 @@ use std::sync::Arc;
 /// ```
 /// use oneflight_cache::redis::CacheKey;
 ///
-/// struct Page<'a> {
+/// #[derive(Clone, PartialEq, Eq, Hash)]
+/// struct Page {
 ///     tenant: u32,
-///     path: &'a str,
+///     path: String,
 /// }
 ///
-/// impl CacheKey for Page<'_> {
+/// impl CacheKey for Page {
 ///     fn append_to(&self, bytes: &mut Vec<u8>) {
-///         (self.tenant, self.path).append_to(bytes);
+///         (self.tenant, &self.path).append_to(bytes);
 ///     }
 /// }
 ///
 /// let mut bytes = Vec::new();
-/// Page { tenant: 12, path: "/a" }.append_to(&mut bytes);
+/// Page { tenant: 12, path: "/a".to_owned() }.append_to(&mut bytes);
 /// assert_eq!(bytes, b"2:122:/a");
 /// ```
 pub trait CacheKey {

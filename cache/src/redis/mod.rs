@@ -22,7 +22,7 @@
 //! |---|---|
 //! | `{4:shop:2:<generation>:<key>}:v` | a value: a header of 32 bytes, and what the [`Codec`] has made of it |
 //! | the same with `:l` | the lease: the token of whoever loads |
-//! | the same with `:g` | the epoch: a random number, while anybody may publish |
+//! | the same with `:g` | the epoch: a random number, while anybody may publish; after a load that failed it is there for ten minutes more, or longer if [`max_hold`](crate::Builder::max_hold) is |
 //! | `{4:shop:2}:gen` | the generation, a random number that [clearing](crate::Store::clear) sets anew |
 //! | `{4:shop:2:00}:c` to `{4:shop:2:63}:c` | the channels on which processes tell each other what has happened |
 //!
@@ -42,8 +42,10 @@
 //!   threads are older.
 //! - Redis 7.0 or later, or any Valkey, as a cluster (feature `redis-cluster`): there it is pushed over sharded channels. All
 //!   names of a key are in one slot.
-//! - TLS comes with the client: enable one of its features, such as `tls-rustls` or `tls-native-tls` of `redis`, and use a URL
-//!   that begins with `rediss://`. Users and passwords are a part of the URL, and are never shown.
+//! - TLS comes with the client: enable a feature of `redis`, and use a URL that begins with `rediss://`. For threads `tls-rustls`
+//!   or `tls-native-tls`; for tasks `smol-rustls-comp`, `tokio-rustls-comp`, `smol-native-tls-comp` or `tokio-native-tls-comp`. With
+//!   rustls, install a `CryptoProvider` of it for the process first. Users and passwords are a part of the URL, and are never
+//!   shown.
 //!
 //! A user needs, with `4:shop` for the length of the prefix and the prefix:
 //!

@@ -190,7 +190,7 @@ impl HeldLease {
     }
 
     /// Stores `value` for `life`, and gives the lease up, in one step; a life of zero removes what was stored. It is refused if
-    /// the lease was lost and another has stored something: so what is older never replaces what is newer.
+    /// the lease was lost and a value is there, be it from before the lease: so what is older never replaces what is newer.
     ///
     /// # Errors
     ///
