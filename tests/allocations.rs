@@ -161,7 +161,7 @@ fn a_u64_key_in_flight_takes_at_most_72_bytes_and_a_burst_gives_its_memory_back(
         }
     });
     assert_eq!(group.in_flight(), 0);
-    gives_back(burst, end);
+    gives_back(burst, end, 256);
 }
 
 /// Work of 8 bytes that never ends.
@@ -188,7 +188,7 @@ fn a_u64_key_whose_work_waits_takes_at_most_200_bytes_and_what_has_ended_takes_n
     let each = burst.bytes_current / keys.len() as i64 - its_box;
     assert!(each <= 200, "{each} bytes a key");
     let end = measure(|| calls.clear());
-    gives_back(burst, end);
+    gives_back(burst, end, 256);
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_crowd_of_tasks_that_leaves_gives_its_memory_back_while_the_flight_goes_on()
     let mut crowd = Vec::with_capacity(1_000);
     let joined = measure(|| crowd.extend((0..1_000).map(|_| poll_once(group.do_call(&1, endless)))));
     let left = measure(|| crowd.clear());
-    gives_back(joined, left);
+    gives_back(joined, left, 0);
     drop(leader);
     assert_eq!(group.in_flight(), 0);
 }
@@ -241,7 +241,7 @@ fn a6_the_table_gives_its_memory_back_after_1_000_flights_that_were_forgotten_or
         assert_eq!(group.in_flight(), 0);
         // The guards' own vector was made outside and dropped inside.
         let end = AllocationInfo { bytes_current: end.bytes_current + 1_000 * GUARD, ..end };
-        gives_back(burst, end);
+        gives_back(burst, end, 1);
         // And it goes on working.
         assert!((0..1_000).all(|key| group.do_call(&key, || key) == key));
     });
@@ -249,11 +249,13 @@ fn a6_the_table_gives_its_memory_back_after_1_000_flights_that_were_forgotten_or
 
 const GUARD: i64 = size_of::<Option<oneflight::Lead<'static, u64, u64, oneflight::DefaultHashBuilder>>>() as i64;
 
-/// All but what is kept for a few flights in each of the shards.
-fn gives_back(burst: AllocationInfo, end: AllocationInfo) {
+/// All but what is kept for a few flights in each of so many shards: how many each has had last is a matter of hashes.
+fn gives_back(burst: AllocationInfo, end: AllocationInfo, shards: i64) {
+    const ROOM: i64 = 640;
     let kept = burst.bytes_current + end.bytes_current;
     assert!(kept >= 0, "more was freed than was allocated");
-    assert!(kept <= burst.bytes_current / 20, "{kept} of {} bytes are kept", burst.bytes_current);
+    let most = (shards * ROOM).max(burst.bytes_current / 20);
+    assert!(kept <= most && most < burst.bytes_current / 10, "{kept} of {} bytes are kept", burst.bytes_current);
 }
 
 /// What a group takes when nothing is on.
