@@ -4,7 +4,9 @@ use crate::bench::settings;
 use crate::redis_support::server::Server;
 use crate::redis_support::until;
 use oneflight_cache::blocking::Cache;
-use oneflight_cache::{BlockingStore, BoxError, Error, Tiered};
+use oneflight_cache::{BlockingStore, BoxError, Error, Policy, Tiered};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 type Words<S> = Cache<String, String, BoxError, S>;
@@ -42,6 +44,42 @@ fn a_write_ends_what_other_processes_keep_near() {
         std::thread::sleep(Duration::from_millis(2));
         read().is_none().then_some(())
     });
+}
+
+/// J2. Every read draws a refresh.
+#[test]
+fn of_eight_caches_whose_reads_refresh_early_one_loads() {
+    let server = Server::start();
+    let caches = [(); 8].map(|()| {
+        let builder = Cache::builder().ttl(Duration::from_secs(3_600)).early_refresh(Policy::Eager { window: 1.0 });
+        let cache: Words<_> = builder.store(settings().connect_blocking(&server.url()).unwrap()).build_blocking();
+        cache
+    });
+    caches[0].put("k", "old".to_owned()).unwrap();
+    let (loads, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(())));
+    let held = gate.lock().unwrap();
+    let read = |cache: &Words<_>| {
+        let (loads, gate) = (Arc::clone(&loads), Arc::clone(&gate));
+        let loader = move || {
+            loads.fetch_add(1, Ordering::SeqCst);
+            drop(gate.lock());
+            Ok("new".to_owned())
+        };
+        cache.get_or_load("k", loader).unwrap().value
+    };
+    let all_read = || {
+        std::thread::scope(|threads| {
+            for cache in &caches {
+                threads.spawn(|| (0..20).for_each(|_| assert_eq!(read(cache), "old", "nobody waits")));
+            }
+        });
+    };
+    all_read();
+    until("a refresh", || (loads.load(Ordering::SeqCst) > 0).then_some(()));
+    all_read();
+    assert_eq!(loads.load(Ordering::SeqCst), 1);
+    drop(held);
+    until("the new value", || (caches[7].get("k").unwrap()?.value == "new").then_some(()));
 }
 
 /// I7.

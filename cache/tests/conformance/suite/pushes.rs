@@ -1,7 +1,7 @@
 //! Hints about what becomes of a key. They may be lost where a connection fails, and here none does.
 
 use crate::bench::{Bench, Caller, KEY, SHORT};
-use oneflight_cache::lease::{BlockingLease, Push, Watch};
+use oneflight_cache::lease::{BlockingLease, Publication, Push, Watch};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub(crate) fn what_frees_the_lease_is_pushed<B: Bench>(bench: &B) {
     let heard = [listen(&third, KEY), listen(&third, KEY)];
     let wait = || heard.iter().for_each(|heard| heard.wait_for(Push::Released));
     let epoch = first.lead();
-    first.publish(epoch, b"a");
+    assert_eq!(first.publish(epoch, b"a"), Publication::Stored);
     wait();
     first.lead_over(b"a");
     first.release();
@@ -57,7 +57,7 @@ pub(crate) fn what_frees_the_lease_is_pushed<B: Bench>(bench: &B) {
     let epoch = second.lead_for(SHORT);
     bench.pass(SHORT * 2);
     first.lead();
-    second.publish(epoch, b"b");
+    assert_eq!(second.publish(epoch, b"b"), Publication::Late);
     wait();
 }
 
