@@ -68,9 +68,11 @@ impl Options {
         if self.bench { usual } else { usual.min(200) }
     }
 
-    /// How many rounds to run of a workload for which `usual` suits.
+    /// How many rounds to run of a workload for which `usual` suits by itself.
     #[must_use]
     pub fn rounds(&self, usual: u32) -> u32 {
-        self.rounds.unwrap_or(if self.bench { usual } else { 1 })
+        // All workloads together take three to four minutes with seven.
+        const MOST: u32 = 25;
+        self.rounds.unwrap_or(if self.bench { usual.min(MOST) } else { 1 })
     }
 }
