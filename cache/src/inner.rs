@@ -55,7 +55,7 @@ pub(crate) struct Landed<V> {
     pub(crate) age: Duration,
     /// Where it comes from, for the caller that led the flight.
     pub(crate) source: Source,
-    /// It could not be copied for the store.
+    /// The panic of `Clone`, if it could not be copied for the store.
     pub(crate) panicked: Option<Panicked>,
 }
 
