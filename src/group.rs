@@ -11,7 +11,7 @@ mod tasks;
 mod threads;
 mod visit;
 
-pub(crate) use landing::Landing;
+pub(crate) use landing::{Landing, Tie};
 pub use lead::Lead;
 pub(crate) use lead::Leading;
 pub(crate) use many::{Batch, in_order, land_all, missing};
@@ -60,8 +60,8 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         key: &Q,
         make_key: M,
         newcomer: Newcomer,
-        mut sit: impl FnMut(&mut Shared<V>, Seat) -> T,
-        wait: impl FnOnce(&'g Self, FlightId, Arc<Slot<V>>, T) -> W,
+        mut sit: impl FnMut(&Arc<Slot<V>>, &mut Shared<V>, Seat) -> T,
+        wait: impl FnOnce(&'g Self, FlightId, T) -> W,
     ) -> Entered<'g, K, V, S, W>
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -76,15 +76,15 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         let me = ThreadNumber::current();
         let found = self.table.join_or_lead(self.table.hash(key), key, make_key, me, |entry, counts| {
             if me.is_some() && entry.leader == me {
-                return (Joined::Reentrant, None);
+                return Joined::Reentrant;
             }
-            let slot = Arc::clone(slot_of(entry));
+            let slot = slot_of(entry);
             let joined = slot.with(|shared| {
                 if me.is_some() && shared.leader == me {
                     return Joined::Reentrant;
                 }
                 match shared.flight.join(on_abandon) {
-                    Join::Wait(seat) => Joined::Wait(sit(shared, seat)),
+                    Join::Wait(seat) => Joined::Wait(sit(slot, shared, seat)),
                     Join::Lead { attempt } => {
                         shared.leader = me;
                         Joined::Lead { attempt }
@@ -100,16 +100,16 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
                 }
                 Joined::Reentrant => {}
             }
-            (joined, Some(slot))
+            joined
         });
-        let (id, joined, slot, unneeded) = match found {
+        let (id, joined, unneeded) = match found {
             Found::Led(id) => return Entered::Lead(Leading::new(self, id, 1, max_attempts)),
-            Found::Joined(id, (joined, slot), unneeded) => (id, joined, slot, unneeded),
+            Found::Joined(id, joined, unneeded) => (id, joined, unneeded),
         };
-        let entered = match (joined, slot) {
-            (Joined::Lead { attempt }, _) => Entered::Lead(Leading::new(self, id, attempt, max_attempts)),
-            (Joined::Wait(seat), Some(slot)) => Entered::Wait(wait(self, id, slot, seat)),
-            (Joined::Wait(_) | Joined::Reentrant, _) => Entered::Reentrant,
+        let entered = match joined {
+            Joined::Lead { attempt } => Entered::Lead(Leading::new(self, id, attempt, max_attempts)),
+            Joined::Wait(waiter) => Entered::Wait(wait(self, id, waiter)),
+            Joined::Reentrant => Entered::Reentrant,
         };
         // If its destructor panics, the place in the flight is given up by that of `entered`.
         drop(unneeded);

@@ -205,8 +205,8 @@ where
             *this.key,
             make_key,
             newcomer,
-            |shared, seat| shared.tasks.insert(on_abandon, seat),
-            |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
+            |slot, shared, seat| shared.tasks.insert(slot, on_abandon, seat),
+            |group, id, task| Place::waiting(group, id, task, on_abandon),
         );
         match entered {
             Entered::Lead(leading) => {

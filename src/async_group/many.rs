@@ -109,8 +109,8 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         let on_abandon = group.defaults.on_abandon;
         let entered = group.enter_many(
             keys,
-            |shared, seat| shared.tasks.insert(on_abandon, seat),
-            |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
+            |slot, shared, seat| shared.tasks.insert(slot, on_abandon, seat),
+            |group, id, task| Place::waiting(group, id, task, on_abandon),
         );
         let Batch { order, keys, leads, waits } = entered?;
         let values = keys.iter().map(|_| None).collect();
@@ -222,8 +222,8 @@ where
             key,
             || key.to_owned(),
             newcomer,
-            |shared, seat| shared.tasks.insert(on_abandon, seat),
-            |group, id, slot, task| Place::waiting(group, id, slot, task, on_abandon),
+            |slot, shared, seat| shared.tasks.insert(slot, on_abandon, seat),
+            |group, id, task| Place::waiting(group, id, task, on_abandon),
         );
         match entered {
             Entered::Lead(leading) => {

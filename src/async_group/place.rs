@@ -4,7 +4,7 @@ use crate::call::OnAbandon;
 use crate::error::CallError;
 use crate::flight::Seat;
 use crate::group::{
-    Departure, Deposit, Drive, Group, Landing, Leading, Slot, Task, TaskId, Visit, Wake, Work, flight_waker,
+    Departure, Deposit, Drive, Group, Landing, Leading, Slot, Task, TaskId, Tie, Visit, Wake, Work, flight_waker,
     note_leader, slot_of,
 };
 use crate::outcome::Role;
@@ -23,9 +23,8 @@ where
 {
     group: G,
     id: FlightId,
-    slot: Arc<Slot<V>>,
-    /// Where it finds the value without the flight's lock, if it may.
-    landing: Option<Arc<Landing<V>>>,
+    /// `None` once it has collected the value.
+    tie: Option<Tie<V>>,
     /// `None` once it has left.
     task: Option<TaskId>,
     on_abandon: OnAbandon,
@@ -60,11 +59,10 @@ where
     pub(crate) fn waiting(
         group: G,
         id: FlightId,
-        slot: Arc<Slot<V>>,
-        (task, landing): (TaskId, Option<Arc<Landing<V>>>),
+        (task, tie): (TaskId, Tie<V>),
         on_abandon: OnAbandon,
     ) -> Self {
-        Self { group, id, slot, landing, task: Some(task), on_abandon, made: None, detached: false }
+        Self { group, id, tie: Some(tie), task: Some(task), on_abandon, made: None, detached: false }
     }
 
     /// The place of a driver that goes on after the last caller has left, and that was put in the list by that caller.
@@ -72,8 +70,7 @@ where
         Self {
             group,
             id,
-            slot,
-            landing: None,
+            tie: Some(Tie::Slot(slot)),
             task: Some(task),
             on_abandon: OnAbandon::Fail,
             made: None,
@@ -98,7 +95,8 @@ where
             (Verdict::Keep, (slot, task))
         });
         let ((slot, task), _) = placed.expect("a flight that is led is in the table");
-        Self { group, id, slot, landing: None, task: Some(task), on_abandon, made: Some(attempt), detached: false }
+        let tie = Some(Tie::Slot(slot));
+        Self { group, id, tie, task: Some(task), on_abandon, made: Some(attempt), detached: false }
     }
 
     /// Gives work that this task has made and polled to the flight. `forward` is told the flight's waker, and says whether the
@@ -108,7 +106,7 @@ where
         V: Send + Sync + 'static,
     {
         let task = self.task.expect("it leads");
-        let has_woken = forward(flight_waker(&self.slot));
+        let has_woken = forward(flight_waker(self.slot()));
         self.end_poll(task, work, has_woken, cx);
     }
 
@@ -119,7 +117,7 @@ where
         V: Clone,
     {
         // Both out of the call's hands first: cloning is the user's code, and if it panics, nothing is left to leave or to keep.
-        let landing = self.landing.take_if(|landing| landing.has_value())?;
+        let Tie::Landing(landing) = self.tie.take_if(|tie| tie.has_value())? else { return None };
         self.task = None;
         Some(Landing::collect(landing))
     }
@@ -131,8 +129,8 @@ where
         // Cloned and dropped outside the lock: wakers are the user's code.
         let mut waker = None;
         loop {
-            let follows = self.landing.is_some();
-            let visit = self.slot.with(|shared| shared.visit(task, cx.waker(), &mut waker, me, follows));
+            let follows = matches!(self.tie, Some(Tie::Landing(_)));
+            let visit = self.slot().with(|shared| shared.visit(task, cx.waker(), &mut waker, me, follows));
             let arrival = match visit {
                 Visit::Wait => return Poll::Pending,
                 Visit::LeaveWaker => {
@@ -141,7 +139,7 @@ where
                 }
                 Visit::Landed => {
                     self.task = None;
-                    let landing = self.landing.take().expect("it follows");
+                    let Some(Tie::Landing(landing)) = self.tie.take() else { unreachable!("it follows") };
                     Arrival::Landed(Landing::collect_shared(landing), self.role())
                 }
                 Visit::Value(value) => {
@@ -177,6 +175,10 @@ where
         self.id
     }
 
+    fn slot(&self) -> &Arc<Slot<V>> {
+        self.tie.as_ref().expect("a task that has collected the value looks no more").slot()
+    }
+
     fn role(&self) -> Role {
         match self.made {
             None => Role::Followed,
@@ -189,7 +191,7 @@ where
     /// made work for the flight.
     fn take_over(&mut self, task: TaskId, seat: Seat) -> Option<(u32, Option<Waker>)> {
         let taken = self.group.table.update(self.id, |entry, counts| {
-            let taken = self.slot.with(|shared| {
+            let taken = self.slot().with(|shared| {
                 let attempt = shared.flight.take_over(seat)?;
                 Some((attempt, shared.tasks.remove(task)))
             });
@@ -209,7 +211,7 @@ where
     fn drive(&mut self, task: TaskId, drive: Drive<V>, cx: &mut Context<'_>) -> Poll<Option<Arrival<V>>> {
         let Drive { mut work, is_maker } = drive;
         let last = work.is_last_attempt();
-        let waker = work.make_waker(&self.slot);
+        let waker = work.make_waker(self.slot());
         let mut flight_cx = Context::from_waker(&waker);
         let polled = self.guarded(task, last, is_maker, || work.as_mut().poll(&mut flight_cx));
         let arrival = match polled {
@@ -235,7 +237,7 @@ where
     fn end_poll(&mut self, task: TaskId, work: Work<V>, has_woken: bool, cx: &mut Context<'_>) {
         // It goes back whatever happens: the waker is the user's code.
         let mine = catch_panic(|| cx.waker().clone());
-        let (wakers, unneeded) = self.slot.with(|shared| {
+        let (wakers, unneeded) = self.slot().with(|shared| {
             shared.leader = None;
             let unneeded = mine.map(|mine| shared.tasks.keep_waker(task, mine));
             (shared.tasks.end_poll(work, has_woken), unneeded)
@@ -281,7 +283,7 @@ where
     fn land_alone(&mut self, task: TaskId, value: V) -> Result<Arrival<V>, V> {
         let role = self.role();
         let alone = self.group.table.update(self.id, |_, _| {
-            let alone = self.slot.with(|shared| shared.land_alone(task));
+            let alone = self.slot().with(|shared| shared.land_alone(task));
             (if alone.is_some() { Verdict::Remove } else { Verdict::Keep }, alone)
         });
         if matches!(alone, Some((None, _))) {
@@ -294,11 +296,14 @@ where
 
     #[cold]
     fn land_shared(&mut self, task: TaskId, value: V) -> Arrival<V> {
-        (self.task, self.landing) = (None, None);
+        self.task = None;
+        // Its own hold on where the value goes, if it has one, or the last to collect would not know that it is the last.
+        let slot = Arc::clone(self.slot());
+        self.tie = Some(Tie::Slot(slot));
         let value = Arc::new(value);
         let kept = Arc::clone(&value);
         let landed = self.group.table.update(self.id, |_, _| {
-            let landed = self.slot.with(|shared| {
+            let landed = self.slot().with(|shared| {
                 shared.leader = None;
                 shared.tasks.end_work();
                 let me = shared.tasks.remove(task);
@@ -340,7 +345,7 @@ where
         self.task = None;
         let left = self.group.table.update(self.id, |_, counts| {
             counts.abandons += 1;
-            let (remove, wake, me) = self.slot.with(|shared| {
+            let (remove, wake, me) = self.slot().with(|shared| {
                 shared.leader = None;
                 shared.tasks.end_work();
                 let me = shared.tasks.remove(task);
@@ -362,7 +367,7 @@ where
         let mut deposit = Some(deposit);
         let left = self.group.table.update(self.id, |_, counts| {
             counts.abandons += 1;
-            let (remove, wake) = self.slot.with(|shared| {
+            let (remove, wake) = self.slot().with(|shared| {
                 shared.leader = None;
                 shared.tasks.end_work();
                 let maker = shared.deposit(task, &mut deposit);
@@ -380,23 +385,23 @@ where
 
     fn leave(&mut self) {
         let Some(task) = self.task.take() else { return };
-        if self.landing.as_ref().is_some_and(|landing| landing.has_value()) {
+        if self.tie.as_ref().is_none_or(Tie::has_value) {
             return;
         }
         let left = self.group.table.update(self.id, |_, counts| {
-            let departure = self.slot.with(|shared| shared.depart(task));
+            let departure = self.slot().with(|shared| shared.depart(task));
             counts.abandons += u64::from(departure.abandoned);
             (if departure.remove { Verdict::Remove } else { Verdict::Keep }, departure)
         });
         let (departure, entry) = match left {
             Some((departure, entry)) => (departure, entry),
-            None => (self.slot.with(|shared| shared.depart(task)), None),
+            None => (self.slot().with(|shared| shared.depart(task)), None),
         };
         let Departure { wake, rest, detach, .. } = departure;
         // First of all, as what is left is the user's code too.
         if let Some((detach, driver)) = detach {
             // If the spawner panics, it drops the driver, which leaves the flight like any last caller.
-            if let Err(payload) = catch_panic(|| detach(self.id, Arc::clone(&self.slot), driver)) {
+            if let Err(payload) = catch_panic(|| detach(self.id, Arc::clone(self.slot()), driver)) {
                 discard_panic(payload);
             }
         }

@@ -3,8 +3,9 @@
 //! Most flights are never joined. So the slot itself has room for one task, the one that made the work; what a crowd needs is
 //! made when the second caller comes, and a place for threads to sleep when the first of them does.
 
-use super::landing::Landing;
+use super::landing::{Landing, Tie};
 use super::roster::{Deposit, Roster, Task, TaskId};
+use super::slot::Slot;
 use super::tasks::Wakers;
 use crate::call::OnAbandon;
 use crate::flight::Seat;
@@ -36,23 +37,27 @@ pub(crate) struct Crowd<V> {
     driver: Option<TaskId>,
     maker: Option<TaskId>,
     queue: Option<Arc<WaitQueue>>,
-    /// Where followers that take over find the value; made with the first of them.
+    /// Where followers that take over find the value; made with the first of them. It holds the slot and with it this crowd, so
+    /// it must go when the flight lands, and with the last task.
     landing: Option<Arc<Landing<V>>>,
 }
 
 impl<V> Inside<V> {
     pub(crate) const NOBODY: Self = Self::Threads(None);
 
-    /// A newcomer that waits, and where it finds the value without the flight's lock. One that does not take over may be too
-    /// late for the value, and must look under the lock.
-    pub(crate) fn insert(&mut self, on_abandon: OnAbandon, seat: Seat) -> (TaskId, Option<Arc<Landing<V>>>) {
+    /// A newcomer that waits in the flight of `slot`, and what it holds of it. One that does not take over may be too late for the
+    /// value, and must look under the lock.
+    pub(crate) fn insert(&mut self, slot: &Arc<Slot<V>>, on_abandon: OnAbandon, seat: Seat) -> (TaskId, Tie<V>) {
         let crowd = self.crowd();
         let id = crowd.roster.insert(on_abandon, Some(seat));
-        let landing = match on_abandon {
-            OnAbandon::Fail => None,
-            OnAbandon::TakeOver => Some(crowd.landing.get_or_insert_with(|| Arc::new(Landing::new()))),
+        let tie = match on_abandon {
+            OnAbandon::Fail => Tie::Slot(Arc::clone(slot)),
+            OnAbandon::TakeOver => {
+                let landing = crowd.landing.get_or_insert_with(|| Arc::new(Landing::new(Arc::clone(slot))));
+                Tie::Landing(Arc::clone(landing))
+            }
         };
-        (id, landing.cloned())
+        (id, tie)
     }
 
     /// A task that leads, and drives from now on; perhaps it has made the work as well.
@@ -238,6 +243,14 @@ impl<V> Inside<V> {
             Self::Lone(lone) => lone.waker.take(),
             _ => self.roster_with(id).take_waker(id),
         }
+    }
+
+    /// The driver ends the flight, and nobody is there to get its value. Returns the waker that it has left.
+    pub(crate) fn close_alone(&mut self, driver: TaskId) -> Option<Waker> {
+        if let Self::Crowd(crowd) = self {
+            crowd.landing = None;
+        }
+        self.take_waker(driver)
     }
 
     /// The waker of the waiter that has slept longest.

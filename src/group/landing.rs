@@ -1,23 +1,45 @@
 //! How the followers of a flight get its value without its lock.
 
+use super::slot::Slot;
 use crate::primitive::{Arc, Once};
 
-/// Where the tasks that follow a flight find its value. They hold it, and the slot gives its own hold up when the flight lands:
-/// whoever holds a waker of the flight, and with it the slot, does not keep the value alive.
-pub(crate) struct Landing<V>(Once<Arc<V>>);
+/// Where the tasks that follow a flight find its value. They hold it, and the slot gives its own hold up when the flight lands
+/// or the last of them leaves: whoever holds a waker of the flight, and with it the slot, does not keep the value alive.
+pub(crate) struct Landing<V> {
+    value: Once<Arc<V>>,
+    /// So that a follower holds one thing, not two: what is shared by a crowd is dear to let go of.
+    slot: Arc<Slot<V>>,
+}
+
+/// What a task holds of the flight that it is in.
+pub(crate) enum Tie<V> {
+    Slot(Arc<Slot<V>>),
+    /// It follows, and may take over.
+    Landing(Arc<Landing<V>>),
+}
+
+impl<V> Tie<V> {
+    pub(crate) fn slot(&self) -> &Arc<Slot<V>> {
+        match self {
+            Self::Slot(slot) => slot,
+            Self::Landing(landing) => &landing.slot,
+        }
+    }
+
+    /// Whether the flight has landed, and the value is where the task finds it without the flight's lock.
+    pub(crate) fn has_value(&self) -> bool {
+        matches!(self, Self::Landing(landing) if landing.value.with(|_| ()).is_some())
+    }
+}
 
 impl<V> Landing<V> {
-    pub(crate) fn new() -> Self {
-        Self(Once::new())
+    pub(crate) fn new(slot: Arc<Slot<V>>) -> Self {
+        Self { value: Once::new(), slot }
     }
 
     /// To be called under the flight's lock, or who sees that it has landed may not find the value.
     pub(crate) fn deliver(&self, value: Arc<V>) {
-        self.0.set(value);
-    }
-
-    pub(crate) fn has_value(&self) -> bool {
-        self.0.with(|_| ()).is_some()
+        self.value.set(value);
     }
 
     /// The value of a flight that has landed: its own if nobody else is to collect, otherwise a clone. Outside all locks.
@@ -29,14 +51,14 @@ impl<V> Landing<V> {
         if Arc::strong_count(&this) == 1 {
             return super::own(Self::collect_shared(this));
         }
-        this.0.with(|value| V::clone(value)).expect(LANDED)
+        this.value.with(|value| V::clone(value)).expect(LANDED)
     }
 
     /// The same, without a clone.
     pub(crate) fn collect_shared(this: Arc<Self>) -> Arc<V> {
         let value = match Arc::try_unwrap(this) {
-            Ok(last) => last.0.into_inner(),
-            Err(landing) => landing.0.with(Arc::clone),
+            Ok(last) => last.value.into_inner(),
+            Err(landing) => landing.value.with(Arc::clone),
         };
         value.expect(LANDED)
     }

@@ -25,8 +25,8 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
     pub(crate) fn enter_many<'g, 'q, Q, T, W>(
         &'g self,
         keys: impl IntoIterator<Item = &'q Q>,
-        mut sit: impl FnMut(&mut Shared<V>, Seat) -> T,
-        mut wait: impl FnMut(&'g Self, FlightId, Arc<Slot<V>>, T) -> W,
+        mut sit: impl FnMut(&Arc<Slot<V>>, &mut Shared<V>, Seat) -> T,
+        mut wait: impl FnMut(&'g Self, FlightId, T) -> W,
     ) -> Result<Batch<'g, 'q, Q, K, V, S, W>, CallError>
     where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,

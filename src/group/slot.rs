@@ -162,7 +162,7 @@ impl<V> Shared<V> {
     pub(crate) fn land_alone(&mut self, driver: TaskId) -> Option<Option<Waker>> {
         let alone = self.flight.is_alone() && self.flight.land() == Land::Alone;
         // Somebody may hold the flight's waker, and with it the flight, for long.
-        alone.then(|| self.tasks.take_waker(driver))
+        alone.then(|| self.tasks.close_alone(driver))
     }
 
     /// Abandons. Says whether the entry must go, and whom to wake.

@@ -5,7 +5,7 @@
 //! standby are woken, a different one each time; so a driver that is not polled cannot hold up the flight.
 
 use super::inside::Inside;
-use super::landing::Landing;
+use super::landing::{Landing, Tie};
 use super::roster::{Deposit, Task, TaskId};
 use super::slot::Slot;
 use crate::call::OnAbandon;
@@ -99,9 +99,9 @@ impl<V> Tasks<V> {
         Self { inside: Inside::NOBODY, stage: Stage::None }
     }
 
-    /// A newcomer that waits.
-    pub(crate) fn insert(&mut self, on_abandon: OnAbandon, seat: Seat) -> (TaskId, Option<Arc<Landing<V>>>) {
-        self.inside.insert(on_abandon, seat)
+    /// A newcomer that waits in the flight of `slot`.
+    pub(crate) fn insert(&mut self, slot: &Arc<Slot<V>>, on_abandon: OnAbandon, seat: Seat) -> (TaskId, Tie<V>) {
+        self.inside.insert(slot, on_abandon, seat)
     }
 
     /// Takes a task out, to be dropped outside the lock. Whoever calls this has dealt with its seat or its lead.
@@ -295,9 +295,9 @@ impl<V> Tasks<V> {
         Wakers { few: [first, second], many: Vec::new() }
     }
 
-    /// Forgets the waker of a driver that ends its flight alone; to be dropped outside the lock.
-    pub(crate) fn take_waker(&mut self, task: TaskId) -> Option<Waker> {
-        self.inside.take_waker(task)
+    /// The driver ends its flight alone. Returns the waker that it has left, to be dropped outside the lock.
+    pub(crate) fn close_alone(&mut self, driver: TaskId) -> Option<Waker> {
+        self.inside.close_alone(driver)
     }
 
     pub(crate) fn leave_deposit(&mut self, maker: TaskId, deposit: Deposit<V>) -> Option<Waker> {

@@ -19,6 +19,9 @@ use std::time::Instant;
 /// How many followers of a flight may spin before they sleep.
 const MOST_SPINNERS: u32 = 2;
 
+/// What a thread holds of the flight in which it has got a seat.
+type Seated<V> = (Seat, Arc<Slot<V>>, Arc<WaitQueue>);
+
 /// A thread's place in a flight that it has joined. Dropping it leaves the flight.
 pub(crate) struct Following<'g, K, V, S> {
     group: &'g Group<K, V, S>,
@@ -190,7 +193,7 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
 }
 
 impl<'g, K, V, S> Following<'g, K, V, S> {
-    fn new(group: &'g Group<K, V, S>, id: FlightId, slot: Arc<Slot<V>>, (seat, queue): (Seat, Arc<WaitQueue>)) -> Self {
+    fn new(group: &'g Group<K, V, S>, id: FlightId, (seat, slot, queue): Seated<V>) -> Self {
         Self { group, id, slot, queue, seat: Some(seat) }
     }
 
@@ -298,8 +301,8 @@ fn single<V>(loaded: Vec<V>) -> V {
 }
 
 /// What a thread takes along from a flight that it joins, under its lock.
-fn sit<V>(shared: &mut Shared<V>, seat: Seat) -> (Seat, Arc<WaitQueue>) {
-    (seat, shared.tasks.make_queue())
+fn sit<V>(slot: &Arc<Slot<V>>, shared: &mut Shared<V>, seat: Seat) -> Seated<V> {
+    (seat, Arc::clone(slot), shared.tasks.make_queue())
 }
 
 /// Leaves, unless the flight has landed.
