@@ -15,7 +15,7 @@ pub(crate) use landing::{Landing, Tie};
 pub use lead::Lead;
 pub(crate) use lead::Leading;
 pub(crate) use many::{Batch, in_order, land_all, missing};
-pub(crate) use roster::{Deposit, Task, TaskId};
+pub(crate) use roster::{Deposit, TaskId};
 pub(crate) use slot::{Shared, Slot, Wake, flight_waker, own};
 pub(crate) use tasks::{Detach, Drive, OwnedWork, Work};
 pub(crate) use visit::{Departure, Visit};

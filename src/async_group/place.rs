@@ -4,7 +4,7 @@ use crate::call::OnAbandon;
 use crate::error::CallError;
 use crate::flight::Seat;
 use crate::group::{
-    Departure, Deposit, Drive, Group, Landing, Leading, Slot, Task, TaskId, Tie, Visit, Wake, Work, flight_waker,
+    Departure, Deposit, Drive, Group, Landing, Leading, Slot, TaskId, Tie, Visit, Wake, Work, flight_waker,
     note_leader, slot_of,
 };
 use crate::outcome::Role;
@@ -56,12 +56,7 @@ where
     G: Deref<Target = Group<K, V, S>>,
 {
     /// The place of a newcomer that got a seat.
-    pub(crate) fn waiting(
-        group: G,
-        id: FlightId,
-        (task, tie): (TaskId, Tie<V>),
-        on_abandon: OnAbandon,
-    ) -> Self {
+    pub(crate) fn waiting(group: G, id: FlightId, (task, tie): (TaskId, Tie<V>), on_abandon: OnAbandon) -> Self {
         Self { group, id, tie: Some(tie), task: Some(task), on_abandon, made: None, detached: false }
     }
 
@@ -203,7 +198,7 @@ where
         });
         let (attempt, left) = taken?.0?;
         self.task = None;
-        Some((attempt, left.and_then(Task::into_waker)))
+        Some((attempt, left.and_then(|(waker, _)| waker)))
     }
 
     /// Polls the work. `Ready(None)`: look again, the flight is vacant.

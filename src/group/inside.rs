@@ -4,7 +4,7 @@
 //! made when the second caller comes, and a place for threads to sleep when the first of them does.
 
 use super::landing::{Landing, Tie};
-use super::roster::{Deposit, Roster, Task, TaskId};
+use super::roster::{Belongings, Deposit, Roster, TaskId};
 use super::slot::Slot;
 use super::tasks::Wakers;
 use crate::call::OnAbandon;
@@ -73,14 +73,14 @@ impl<V> Inside<V> {
         driver
     }
 
-    /// Takes a task out, to be dropped outside the lock. Whoever calls this has dealt with its seat or its lead.
-    pub(crate) fn remove(&mut self, id: TaskId) -> Option<Task<V>> {
+    /// Takes a task out. Whoever calls this has dealt with its seat or its lead.
+    pub(crate) fn remove(&mut self, id: TaskId) -> Option<Belongings<V>> {
         match self {
             Self::Threads(_) => None,
             Self::Lone(lone) => {
-                let task = Task::new(lone.on_abandon, lone.waker.take());
+                let waker = lone.waker.take();
                 *self = Self::NOBODY;
-                Some(task)
+                Some((waker, None))
             }
             Self::Crowd(crowd) => {
                 crowd.forget_maker(id);
@@ -192,7 +192,7 @@ impl<V> Inside<V> {
     pub(crate) fn on_abandon(&mut self, id: TaskId) -> OnAbandon {
         match self {
             Self::Lone(lone) => lone.on_abandon,
-            _ => self.roster_with(id).get(id).on_abandon,
+            _ => self.roster_with(id).on_abandon(id),
         }
     }
 
@@ -264,7 +264,7 @@ impl<V> Inside<V> {
     }
 
     /// The wakers of all: a lone task's, or a crowd's.
-    pub(crate) fn wake_all(&mut self) -> (Option<Waker>, Vec<Waker>) {
+    pub(crate) fn wake_all(&mut self) -> (Option<Waker>, Vec<Option<Waker>>) {
         match self {
             Self::Threads(_) => (None, Vec::new()),
             Self::Lone(lone) => (lone.waker.take(), Vec::new()),
@@ -294,11 +294,11 @@ impl<V> Inside<V> {
     }
 
     pub(crate) fn leave_deposit(&mut self, maker: TaskId, deposit: Deposit<V>) {
-        self.roster_with(maker).get(maker).deposit = Some(Box::new(deposit));
+        self.roster_with(maker).leave_deposit(maker, deposit);
     }
 
     pub(crate) fn take_deposit(&mut self, id: TaskId) -> Option<Box<Deposit<V>>> {
-        self.roster()?.get(id).deposit.take()
+        self.roster()?.take_deposit(id)
     }
 }
 

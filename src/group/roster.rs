@@ -15,32 +15,19 @@ use core::num::NonZeroU32;
 use core::task::Waker;
 use slab::Slab;
 
-/// An asynchronous caller.
-pub(crate) struct Task<V> {
-    /// Taken when the task is woken; it brings a new one with its next poll.
-    waker: Option<Waker>,
-    pub(crate) on_abandon: OnAbandon,
+/// An asynchronous caller, without what is the user's: so a crowd is let go without a look at each.
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    on_abandon: OnAbandon,
     /// Its place among the waiters; `None` while it drives, and when it was counted out with a deposit.
     seat: Option<Seat>,
     /// Its neighbours in the queue, if it is in there.
     before: Option<TaskId>,
     after: Option<TaskId>,
-    pub(crate) deposit: Option<Box<Deposit<V>>>,
 }
 
-impl<V> Task<V> {
-    pub(crate) fn new(on_abandon: OnAbandon, waker: Option<Waker>) -> Self {
-        Self { waker, on_abandon, seat: None, before: None, after: None, deposit: None }
-    }
-
-    fn sleeps(&self) -> bool {
-        self.seat.is_some() && self.waker.is_some()
-    }
-
-    pub(crate) fn into_waker(self) -> Option<Waker> {
-        self.waker
-    }
-}
+/// What a task that has left had in the list, to be dropped outside the lock.
+pub(crate) type Belongings<V> = (Option<Waker>, Option<Box<Deposit<V>>>);
 
 /// What the driver leaves for the task whose closure made the work.
 pub(crate) enum Deposit<V> {
@@ -72,7 +59,11 @@ const ROOM_KEPT: usize = 8;
 
 /// The tasks inside a flight.
 pub(crate) struct Roster<V> {
-    tasks: Slab<Task<V>>,
+    tasks: Slab<Task>,
+    /// The waker that each has left: taken when the task is woken, it brings a new one with its next poll.
+    wakers: Vec<Option<Waker>>,
+    /// For tasks that were counted out: next to none.
+    deposits: Vec<(TaskId, Box<Deposit<V>>)>,
     /// How many tasks have a seat.
     waiting: u32,
     /// Those who sleep: they have a seat and have left a waker. The one that has slept longest is at the front.
@@ -101,6 +92,8 @@ impl<V> Roster<V> {
     pub(crate) const fn new() -> Self {
         Self {
             tasks: Slab::new(),
+            wakers: Vec::new(),
+            deposits: Vec::new(),
             waiting: 0,
             asleep: Queue::EMPTY,
             are_alike: true,
@@ -111,27 +104,34 @@ impl<V> Roster<V> {
     }
 
     pub(crate) fn insert(&mut self, on_abandon: OnAbandon, seat: Option<Seat>) -> TaskId {
-        let id = TaskId::at(self.tasks.insert(Task::new(on_abandon, None)));
+        let id = TaskId::at(self.tasks.insert(Task { on_abandon, seat: None, before: None, after: None }));
+        if self.wakers.len() <= id.index() {
+            self.wakers.push(None);
+        }
         if let Some(seat) = seat {
             self.sit(id, seat);
         }
         id
     }
 
-    /// Takes a task out, to be dropped outside the lock. Whoever calls this has dealt with its seat or its lead.
-    pub(crate) fn remove(&mut self, id: TaskId) -> Option<Task<V>> {
+    /// Takes a task out. Whoever calls this has dealt with its seat or its lead.
+    pub(crate) fn remove(&mut self, id: TaskId) -> Option<Belongings<V>> {
         let task = self.tasks.try_remove(id.index())?;
+        let waker = self.waker(id).take();
+        let deposit = self.take_deposit(id);
         if self.tasks.len() <= 1 && self.tasks.capacity() > ROOM_KEPT {
             self.tasks.shrink_to_fit();
+            self.wakers.truncate(self.tasks.capacity());
+            self.wakers.shrink_to_fit();
         }
         if self.is_closed {
             self.drop_the_gone();
         }
         self.waiting -= u32::from(task.seat.is_some());
-        if task.sleeps() {
+        if task.seat.is_some() && waker.is_some() {
             self.unlink(task.before, task.after);
         }
-        Some(task)
+        Some((waker, deposit))
     }
 
     /// Lets a task go that has a seat, after all were woken for the last time. Taking it out would cost each of a crowd more than
@@ -145,6 +145,7 @@ impl<V> Roster<V> {
     fn drop_the_gone(&mut self) {
         if self.gone == self.tasks.len() {
             self.tasks = Slab::new();
+            self.wakers = Vec::new();
             self.gone = 0;
         }
     }
@@ -156,8 +157,29 @@ impl<V> Roster<V> {
     /// # Panics
     ///
     /// If the task has been removed.
-    pub(crate) fn get(&mut self, id: TaskId) -> &mut Task<V> {
+    fn get(&mut self, id: TaskId) -> &mut Task {
         self.tasks.get_mut(id.index()).expect("a task is in the list until it removes itself")
+    }
+
+    fn waker(&mut self, id: TaskId) -> &mut Option<Waker> {
+        &mut self.wakers[id.index()]
+    }
+
+    fn sleeps(&self, id: TaskId) -> bool {
+        self.seat(id).is_some() && self.wakers[id.index()].is_some()
+    }
+
+    pub(crate) fn on_abandon(&mut self, id: TaskId) -> OnAbandon {
+        self.get(id).on_abandon
+    }
+
+    pub(crate) fn leave_deposit(&mut self, id: TaskId, deposit: Deposit<V>) {
+        self.deposits.push((id, Box::new(deposit)));
+    }
+
+    pub(crate) fn take_deposit(&mut self, id: TaskId) -> Option<Box<Deposit<V>>> {
+        let found = self.deposits.iter().position(|&(task, _)| task == id)?;
+        Some(self.deposits.swap_remove(found).1)
     }
 
     /// How many tasks have a seat.
@@ -170,21 +192,17 @@ impl<V> Roster<V> {
     }
 
     pub(crate) fn sit(&mut self, id: TaskId, seat: Seat) {
-        let task = self.get(id);
-        task.seat = Some(seat);
-        let sleeps = task.sleeps();
+        self.get(id).seat = Some(seat);
         self.waiting += 1;
-        if sleeps {
+        if self.sleeps(id) {
             self.enqueue(id);
         }
     }
 
     pub(crate) fn stand_up(&mut self, id: TaskId) -> Option<Seat> {
-        let task = self.tasks.get_mut(id.index())?;
-        let (seat, slept) = (task.seat?, task.sleeps());
-        task.seat = None;
+        let seat = self.tasks.get_mut(id.index())?.seat.take()?;
         self.waiting -= 1;
-        if slept {
+        if self.waker(id).is_some() {
             self.dequeue(id);
         }
         Some(seat)
@@ -192,12 +210,12 @@ impl<V> Roster<V> {
 
     /// Whether the waker that is there would wake the same as `current`.
     pub(crate) fn is_known(&mut self, id: TaskId, current: &Waker) -> bool {
-        self.get(id).waker.as_ref().is_some_and(|kept| kept.will_wake(current))
+        self.waker(id).as_ref().is_some_and(|kept| kept.will_wake(current))
     }
 
     /// Leaves `waker` there, unless the one that is there would wake the same; returns the one that is of no more use.
     pub(crate) fn keep_waker(&mut self, id: TaskId, waker: Waker) -> Option<Waker> {
-        match &self.get(id).waker {
+        match self.waker(id) {
             Some(kept) if kept.will_wake(&waker) => Some(waker),
             _ => self.set_waker(id, Some(waker)),
         }
@@ -208,10 +226,9 @@ impl<V> Roster<V> {
     }
 
     fn set_waker(&mut self, id: TaskId, waker: Option<Waker>) -> Option<Waker> {
-        let task = self.get(id);
-        let slept = task.sleeps();
-        let former = mem::replace(&mut task.waker, waker);
-        match (slept, task.sleeps()) {
+        let slept = self.sleeps(id);
+        let former = mem::replace(self.waker(id), waker);
+        match (slept, self.sleeps(id)) {
             (false, true) => self.enqueue(id),
             (true, false) => self.dequeue(id),
             _ => {}
@@ -227,15 +244,15 @@ impl<V> Roster<V> {
 
     /// The waker of the waiter that has slept longest, of those whose waker would not wake the same as `other`.
     pub(crate) fn wake_another(&mut self, other: &Waker) -> Option<Waker> {
-        let is_another = |task: &Task<V>| task.waker.as_ref().is_some_and(|waker| !waker.will_wake(other));
+        let is_another = |waker: &Option<Waker>| waker.as_ref().is_some_and(|waker| !waker.will_wake(other));
         let front = self.asleep.front?;
-        if is_another(self.get(front)) {
+        if is_another(self.waker(front)) {
             return self.take_waker(front);
         }
         if self.are_alike {
             return None;
         }
-        let found = self.asleep(is_another);
+        let found = self.asleep(|roster, id| is_another(&roster.wakers[id.index()]));
         match found {
             // Who was passed over goes to the back, or each time many may have to be.
             Some(found) => self.rotate_to(found),
@@ -257,11 +274,10 @@ impl<V> Roster<V> {
     }
 
     /// Lets all go, who wait and take over. Says how many there were, and gives out their wakers.
-    pub(crate) fn let_all_go(&mut self) -> (u32, Vec<Waker>) {
-        let mut wakers = Vec::with_capacity(self.tasks.len());
-        wakers.extend(mem::take(&mut self.tasks).into_iter().filter_map(|(_, task)| task.into_waker()));
+    pub(crate) fn let_all_go(&mut self) -> (u32, Vec<Option<Waker>>) {
+        self.tasks = Slab::new();
         self.asleep = Queue::EMPTY;
-        (mem::take(&mut self.waiting), wakers)
+        (mem::take(&mut self.waiting), mem::take(&mut self.wakers))
     }
 
     /// Lets those go who wait and take over, unless one is the maker of the work. Says how many there were. All have been woken.
@@ -286,36 +302,32 @@ impl<V> Roster<V> {
     }
 
     /// The wakers of all.
-    pub(crate) fn wake_all(&mut self) -> Vec<Waker> {
-        let mut wakers = Vec::with_capacity(self.tasks.len());
-        wakers.extend(self.tasks.iter_mut().filter_map(|(_, task)| task.waker.take()));
+    pub(crate) fn wake_all(&mut self) -> Vec<Option<Waker>> {
         self.asleep = Queue::EMPTY;
-        wakers
+        self.wakers.iter_mut().map(Option::take).collect()
     }
 
     /// A waiter whose seat will do: one that sleeps, since one that does not may be parked; if there is none, any.
     pub(crate) fn heir(&mut self, mut will_do: impl FnMut(Seat) -> bool) -> Option<TaskId> {
-        let mut will_do = |task: &Task<V>| task.seat.is_some_and(&mut will_do);
+        let mut will_do = |roster: &Self, id| roster.seat(id).is_some_and(&mut will_do);
         self.asleep(&mut will_do).or_else(|| self.awake(&mut will_do))
     }
 
-    fn awake(&mut self, mut will_do: impl FnMut(&Task<V>) -> bool) -> Option<TaskId> {
+    fn awake(&mut self, mut will_do: impl FnMut(&Self, TaskId) -> bool) -> Option<TaskId> {
         let end = self.tasks.capacity();
         let start = self.next_awake.min(end);
         let mut round = (start..end).chain(0..start);
-        let found = round.find(|&index| self.tasks.get(index).is_some_and(&mut will_do))?;
+        let found = round.find(|&index| will_do(self, TaskId::at(index)))?;
         self.next_awake = found + 1;
         Some(TaskId::at(found))
     }
 
-    fn asleep(&mut self, mut will_do: impl FnMut(&Task<V>) -> bool) -> Option<TaskId> {
+    fn asleep(&mut self, mut will_do: impl FnMut(&Self, TaskId) -> bool) -> Option<TaskId> {
         let mut next = self.asleep.front;
-        while let Some(id) = next {
-            let task = self.get(id);
-            if will_do(task) {
-                break;
-            }
-            next = task.after;
+        while let Some(id) = next
+            && !will_do(self, id)
+        {
+            next = self.get(id).after;
         }
         next
     }
@@ -341,7 +353,7 @@ impl<V> Roster<V> {
     }
 
     fn have_the_same_waker(&self, one: TaskId, other: TaskId) -> bool {
-        let waker = |id: TaskId| self.tasks.get(id.index())?.waker.as_ref();
+        let waker = |id: TaskId| self.wakers[id.index()].as_ref();
         waker(one).zip(waker(other)).is_some_and(|(one, other)| one.will_wake(other))
     }
 

@@ -6,7 +6,7 @@
 
 use super::inside::Inside;
 use super::landing::{Landing, Tie};
-use super::roster::{Deposit, Task, TaskId};
+use super::roster::{Belongings, Deposit, TaskId};
 use super::slot::Slot;
 use crate::call::OnAbandon;
 use crate::flight::{Flight, Look, Seat};
@@ -64,16 +64,16 @@ enum Stage<V> {
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
     pub(super) few: [Option<Waker>; 2],
-    pub(super) many: Vec<Waker>,
+    pub(super) many: Vec<Option<Waker>>,
 }
 
 impl Wakers {
     pub(crate) fn extend(&mut self, wakers: impl IntoIterator<Item = Waker>) {
-        self.many.extend(wakers);
+        self.many.extend(wakers.into_iter().map(Some));
     }
 
     pub(crate) fn into_iter(self) -> impl Iterator<Item = Waker> {
-        self.few.into_iter().flatten().chain(self.many)
+        self.few.into_iter().chain(self.many).flatten()
     }
 }
 
@@ -104,8 +104,8 @@ impl<V> Tasks<V> {
         self.inside.insert(slot, on_abandon, seat)
     }
 
-    /// Takes a task out, to be dropped outside the lock. Whoever calls this has dealt with its seat or its lead.
-    pub(crate) fn remove(&mut self, id: TaskId) -> Option<Task<V>> {
+    /// Takes a task out. Whoever calls this has dealt with its seat or its lead.
+    pub(crate) fn remove(&mut self, id: TaskId) -> Option<Belongings<V>> {
         self.inside.remove(id)
     }
 

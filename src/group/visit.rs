@@ -1,6 +1,6 @@
 //! What a task finds in its flight when it is polled, and what it leaves behind: under the flight's lock.
 
-use super::roster::{Deposit, Task, TaskId};
+use super::roster::{Belongings, Deposit, TaskId};
 use super::slot::{Left, Shared, Sight, Wake};
 use super::tasks::{Detach, Drive, Work};
 use crate::error::CallError;
@@ -32,7 +32,7 @@ pub(crate) struct Departure<V> {
     pub(crate) abandoned: bool,
     pub(crate) wake: Wake,
     /// The user's things, to be dropped outside all locks.
-    pub(crate) rest: (Option<Task<V>>, Option<Work<V>>, Option<Arc<V>>),
+    pub(crate) rest: (Option<Belongings<V>>, Option<Work<V>>, Option<Arc<V>>),
     /// What spawns the driver that goes on, and its place.
     pub(crate) detach: Option<(Detach<V>, TaskId)>,
 }
