@@ -219,6 +219,69 @@ fn a_crowd_of_tasks_that_leaves_gives_its_memory_back_while_the_flight_goes_on()
     assert_eq!(group.in_flight(), 0);
 }
 
+/// However a flight ends that somebody had joined, what it took is given back.
+#[test]
+fn a_flight_that_was_joined_leaves_nothing_behind() {
+    let group: AsyncGroup<u64, u64> = AsyncGroup::new();
+    let (open, opened) = smol::channel::bounded(1);
+    // Waits until it is let go.
+    let work = || {
+        let opened = opened.clone();
+        async move { opened.recv().await.expect("it is open") }
+    };
+    let call = || poll_once(group.do_call(&1, work));
+    let lands = |mut call: Pin<&mut dyn Future<Output = u64>>| {
+        open.try_send(2).expect("nobody else has");
+        assert_eq!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(2));
+    };
+    let ends: [(&str, &dyn Fn()); 7] = [
+        ("its maker lands alone", &|| {
+            let mut leader = call();
+            drop(call());
+            lands(leader.as_mut());
+        }),
+        ("a follower lands alone", &|| {
+            let leader = call();
+            let mut follower = call();
+            drop(leader);
+            lands(follower.as_mut());
+        }),
+        ("two share it", &|| {
+            let mut leader = call();
+            let mut follower = call();
+            lands(leader.as_mut());
+            assert_eq!(follower.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(2));
+        }),
+        ("all leave", &|| {
+            let leader = call();
+            let follower = call();
+            drop(leader);
+            drop(follower);
+        }),
+        ("inline work lands alone", &|| {
+            let mut leader = poll_once(group.do_call_inline(&1, work));
+            drop(call());
+            lands(leader.as_mut());
+        }),
+        ("a guard lands alone", &|| {
+            let lead = group.try_lead(&1).expect("no flight is on");
+            drop(call());
+            assert_eq!(lead.land(2).value, 2);
+        }),
+        ("a guard abandons it, and a follower takes over", &|| {
+            let lead = group.try_lead(&1).expect("no flight is on");
+            let mut follower = call();
+            drop(lead);
+            lands(follower.as_mut());
+        }),
+    ];
+    for (name, end) in ends {
+        end();
+        assert_eq!(measure(end).bytes_current, 0, "{name}");
+        assert_eq!(group.in_flight(), 0, "{name}");
+    }
+}
+
 /// A6: the table shrinks by itself, also when nothing ends well.
 #[test]
 fn a6_the_table_gives_its_memory_back_after_1_000_flights_that_were_forgotten_or_panicked() {
