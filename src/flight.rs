@@ -51,6 +51,12 @@ pub(crate) struct Seat {
     attempt: u32,
 }
 
+impl Seat {
+    pub(crate) fn takes_over(self) -> bool {
+        self.on_abandon == OnAbandon::TakeOver
+    }
+}
+
 /// Whether newcomers may join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Admission {
@@ -176,6 +182,11 @@ impl Flight {
     /// Whether no waiter leaves when the flight is abandoned.
     pub(crate) fn all_take_over(&self) -> bool {
         self.failing == 0
+    }
+
+    /// How many waiters take over when the flight is abandoned.
+    pub(crate) fn takers(&self) -> u32 {
+        self.waiters - self.failing
     }
 
     pub(crate) fn has_landed(&self) -> bool {

@@ -237,7 +237,7 @@ where
             let unneeded = mine.map(|mine| shared.tasks.keep_waker(task, mine));
             (shared.tasks.end_poll(work, has_woken), unneeded)
         });
-        Wake::tasks(wakers).send();
+        Wake::<V>::tasks(wakers).send();
         if let Err(payload) = unneeded {
             resume_panic(payload);
         }

@@ -9,16 +9,18 @@ use super::slot::Slot;
 use super::tasks::Wakers;
 use crate::call::OnAbandon;
 use crate::flight::Seat;
-use crate::primitive::{Arc, WaitQueue};
+use crate::primitive::Arc;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem;
 use core::task::Waker;
 
 /// The callers of a flight that wait or drive.
+///
+/// A landing that is in here holds the slot, and with it itself, so it must go when the flight ends.
 pub(crate) enum Inside<V> {
-    /// No task; and where threads sleep, if one has come.
-    Threads(Option<Arc<WaitQueue>>),
+    /// No task; and where threads sleep and find the value, if one has come.
+    Threads(Option<Arc<Landing<V>>>),
     /// One task, which has no seat.
     Lone(Lone),
     Crowd(Box<Crowd<V>>),
@@ -36,9 +38,7 @@ pub(crate) struct Crowd<V> {
     roster: Roster<V>,
     driver: Option<TaskId>,
     maker: Option<TaskId>,
-    queue: Option<Arc<WaitQueue>>,
-    /// Where followers that take over find the value; made with the first of them. It holds the slot and with it this crowd, so
-    /// it must go when the flight lands, and with the last task.
+    /// Where followers find the value; made with the first of them.
     landing: Option<Arc<Landing<V>>>,
 }
 
@@ -48,14 +48,10 @@ impl<V> Inside<V> {
     /// A newcomer that waits in the flight of `slot`, and what it holds of it. One that does not take over may be too late for the
     /// value, and must look under the lock.
     pub(crate) fn insert(&mut self, slot: &Arc<Slot<V>>, on_abandon: OnAbandon, seat: Seat) -> (TaskId, Tie<V>) {
-        let crowd = self.crowd();
-        let id = crowd.roster.insert(on_abandon, Some(seat));
+        let id = self.crowd().roster.insert(on_abandon, Some(seat));
         let tie = match on_abandon {
             OnAbandon::Fail => Tie::Slot(Arc::clone(slot)),
-            OnAbandon::TakeOver => {
-                let landing = crowd.landing.get_or_insert_with(|| Arc::new(Landing::new(Arc::clone(slot))));
-                Tie::Landing(Arc::clone(landing))
-            }
+            OnAbandon::TakeOver => Tie::Landing(self.landing(slot)),
         };
         (id, tie)
     }
@@ -104,7 +100,7 @@ impl<V> Inside<V> {
     fn disperse(&mut self) {
         if let Self::Crowd(crowd) = self {
             if crowd.roster.is_empty() {
-                *self = Self::Threads(crowd.queue.take());
+                *self = Self::Threads(crowd.landing.take());
             }
         }
     }
@@ -112,10 +108,9 @@ impl<V> Inside<V> {
     /// Makes room for more than one task, or for a task and threads.
     fn crowd(&mut self) -> &mut Crowd<V> {
         if !matches!(self, Self::Crowd(_)) {
-            let mut crowd =
-                Box::new(Crowd { roster: Roster::new(), driver: None, maker: None, queue: None, landing: None });
+            let mut crowd = Box::new(Crowd { roster: Roster::new(), driver: None, maker: None, landing: None });
             match mem::replace(self, Self::NOBODY) {
-                Self::Threads(queue) => crowd.queue = queue,
+                Self::Threads(landing) => crowd.landing = landing,
                 Self::Lone(lone) => crowd.admit(lone),
                 Self::Crowd(_) => unreachable!("it has just been something else"),
             }
@@ -137,22 +132,30 @@ impl<V> Inside<V> {
         self.roster().unwrap_or_else(|| unreachable!("{id:?} is in the list until it removes itself"))
     }
 
-    /// Where threads sleep, made now if this is the first one.
-    #[cfg(feature = "std")]
-    pub(crate) fn make_queue(&mut self) -> Arc<WaitQueue> {
-        let queue = match self {
-            Self::Threads(queue) => queue,
-            Self::Lone(_) | Self::Crowd(_) => &mut self.crowd().queue,
+    /// Where those who follow the flight of `slot` find its value, made now if this is the first one.
+    pub(crate) fn landing(&mut self, slot: &Arc<Slot<V>>) -> Arc<Landing<V>> {
+        let landing = match self {
+            Self::Threads(landing) => landing,
+            Self::Lone(_) | Self::Crowd(_) => &mut self.crowd().landing,
         };
-        Arc::clone(queue.get_or_insert_with(|| Arc::new(WaitQueue::new())))
+        Arc::clone(landing.get_or_insert_with(|| Arc::new(Landing::new(Arc::clone(slot)))))
     }
 
-    /// Where threads sleep, if one has come.
-    pub(crate) fn queue(&self) -> Option<Arc<WaitQueue>> {
+    /// The same, if there is one.
+    pub(crate) fn any_landing(&self) -> Option<Arc<Landing<V>>> {
         match self {
-            Self::Threads(queue) => queue.clone(),
+            Self::Threads(landing) => landing.clone(),
             Self::Lone(_) => None,
-            Self::Crowd(crowd) => crowd.queue.clone(),
+            Self::Crowd(crowd) => crowd.landing.clone(),
+        }
+    }
+
+    /// The flight ends without a value for those who are inside. Whoever calls this has a hold on the slot.
+    pub(crate) fn drop_landing(&mut self) {
+        match self {
+            Self::Threads(landing) => *landing = None,
+            Self::Lone(_) => {}
+            Self::Crowd(crowd) => crowd.landing = None,
         }
     }
 
@@ -245,14 +248,6 @@ impl<V> Inside<V> {
         }
     }
 
-    /// The driver ends the flight, and nobody is there to get its value. Returns the waker that it has left.
-    pub(crate) fn close_alone(&mut self, driver: TaskId) -> Option<Waker> {
-        if let Self::Crowd(crowd) = self {
-            crowd.landing = None;
-        }
-        self.take_waker(driver)
-    }
-
     /// The waker of the waiter that has slept longest.
     pub(crate) fn wake_one(&mut self) -> Option<Waker> {
         self.roster()?.wake_one()
@@ -272,25 +267,33 @@ impl<V> Inside<V> {
         }
     }
 
-    /// The wakers of all, for the last time; and where to put the value for how many, who are let go. `all_take_over`: no waiter
-    /// does otherwise.
-    pub(crate) fn close(&mut self, all_take_over: bool) -> (Wakers, Option<(Arc<Landing<V>>, u32)>) {
-        if let Self::Crowd(crowd) = self {
-            if all_take_over && crowd.maker.is_none() && crowd.roster.all_wait() {
-                if let Some(landing) = crowd.landing.take() {
-                    let (count, many) = crowd.roster.let_all_go();
-                    self.disperse();
-                    return (Wakers { few: [None, None], many }, Some((landing, count)));
-                }
+    /// The wakers of all, for the last time; and where to put the value for how many of the waiters, who are let go. `takers` of
+    /// them take over; `all_take_over`: no waiter does otherwise.
+    pub(crate) fn close(&mut self, takers: u32, all_take_over: bool) -> (Wakers, Option<(Arc<Landing<V>>, u32)>) {
+        let crowd = match self {
+            Self::Threads(landing) => return (Wakers::default(), landing.take().map(|landing| (landing, takers))),
+            Self::Lone(lone) => return (Wakers { few: [lone.waker.take(), None], many: Vec::new() }, None),
+            Self::Crowd(crowd) => crowd,
+        };
+        let landing = crowd.landing.take();
+        let (many, served) = match landing {
+            Some(landing) if all_take_over && crowd.maker.is_none() && crowd.roster.all_wait() => {
+                (crowd.roster.let_all_go(), Some((landing, takers)))
             }
-        }
-        let (first, many) = self.wake_all();
-        let wakers = Wakers { few: [first, None], many };
-        let Self::Crowd(crowd) = self else { return (wakers, None) };
-        let served = crowd.landing.take().map(|landing| (landing, crowd.roster.let_followers_go(crowd.maker)));
-        crowd.roster.close();
+            landing => {
+                let many = crowd.roster.wake_all();
+                let is_maker_served = |maker| crowd.roster.takes_over(maker);
+                // The maker of the work never followed, and looks at the flight.
+                let others = takers - u32::from(crowd.maker.is_some_and(is_maker_served));
+                if landing.is_some() {
+                    crowd.roster.let_followers_go(crowd.maker);
+                }
+                crowd.roster.close();
+                (many, landing.map(|landing| (landing, others)))
+            }
+        };
         self.disperse();
-        (wakers, served)
+        (Wakers { few: [None, None], many }, served)
     }
 
     pub(crate) fn leave_deposit(&mut self, maker: TaskId, deposit: Deposit<V>) {

@@ -1,14 +1,16 @@
 //! How the followers of a flight get its value without its lock.
 
 use super::slot::Slot;
-use crate::primitive::{Arc, Once};
+use crate::primitive::{Arc, Once, WaitQueue};
 
-/// Where the tasks that follow a flight find its value. They hold it, and the slot gives its own hold up when the flight lands
-/// or the last of them leaves: whoever holds a waker of the flight, and with it the slot, does not keep the value alive.
+/// Where those who follow a flight find its value. They hold it, and the slot gives its own hold up when the flight ends:
+/// whoever holds a waker of the flight, and with it the slot, does not keep the value alive.
 pub(crate) struct Landing<V> {
     value: Once<Arc<V>>,
-    /// So that a follower holds one thing, not two: what is shared by a crowd is dear to let go of.
-    slot: Arc<Slot<V>>,
+    /// Where threads sleep until the value is there, or they must look at the flight.
+    pub(crate) queue: WaitQueue,
+    /// So that a follower holds one thing, not several: what is shared by a crowd is dear to let go of.
+    pub(crate) slot: Arc<Slot<V>>,
 }
 
 /// What a task holds of the flight that it is in.
@@ -28,13 +30,17 @@ impl<V> Tie<V> {
 
     /// Whether the flight has landed, and the value is where the task finds it without the flight's lock.
     pub(crate) fn has_value(&self) -> bool {
-        matches!(self, Self::Landing(landing) if landing.value.with(|_| ()).is_some())
+        matches!(self, Self::Landing(landing) if landing.has_value())
     }
 }
 
 impl<V> Landing<V> {
     pub(crate) fn new(slot: Arc<Slot<V>>) -> Self {
-        Self { value: Once::new(), slot }
+        Self { value: Once::new(), queue: WaitQueue::new(), slot }
+    }
+
+    pub(crate) fn has_value(&self) -> bool {
+        self.value.with(|_| ()).is_some()
     }
 
     /// To be called under the flight's lock, or who sees that it has landed may not find the value.

@@ -26,6 +26,12 @@ struct Task {
     after: Option<TaskId>,
 }
 
+impl Task {
+    fn takes_over(&self) -> bool {
+        self.seat.is_some() && self.on_abandon == OnAbandon::TakeOver
+    }
+}
+
 /// What a task that has left had in the list, to be dropped outside the lock.
 pub(crate) type Belongings<V> = (Option<Waker>, Option<Box<Deposit<V>>>);
 
@@ -273,23 +279,26 @@ impl<V> Roster<V> {
         self.asleep = Queue { front: Some(id), back: Some(passed) };
     }
 
-    /// Lets all go, who wait and take over. Says how many there were, and gives out their wakers.
-    pub(crate) fn let_all_go(&mut self) -> (u32, Vec<Option<Waker>>) {
+    /// Lets all go, who wait and take over, and gives out their wakers.
+    pub(crate) fn let_all_go(&mut self) -> Vec<Option<Waker>> {
         self.tasks = Slab::new();
         self.asleep = Queue::EMPTY;
-        (mem::take(&mut self.waiting), mem::take(&mut self.wakers))
+        self.waiting = 0;
+        mem::take(&mut self.wakers)
     }
 
-    /// Lets those go who wait and take over, unless one is the maker of the work. Says how many there were. All have been woken.
-    pub(crate) fn let_followers_go(&mut self, maker: Option<TaskId>) -> u32 {
-        let waiting = self.waiting;
+    /// Lets those go who wait and take over, unless one is the maker of the work. All have been woken.
+    pub(crate) fn let_followers_go(&mut self, maker: Option<TaskId>) {
         self.tasks.retain(|index, task| {
-            let goes =
-                task.seat.is_some() && task.on_abandon == OnAbandon::TakeOver && maker != Some(TaskId::at(index));
+            let goes = task.takes_over() && maker != Some(TaskId::at(index));
             self.waiting -= u32::from(goes);
             !goes
         });
-        waiting - self.waiting
+    }
+
+    /// Whether the task waits, and takes over if it must.
+    pub(crate) fn takes_over(&self, id: TaskId) -> bool {
+        self.tasks.get(id.index()).is_some_and(Task::takes_over)
     }
 
     pub(crate) fn all_wait(&self) -> bool {

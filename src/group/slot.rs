@@ -5,7 +5,7 @@ use super::roster::TaskId;
 use super::tasks::{Tasks, Wakers};
 use crate::call::OnAbandon;
 use crate::flight::{Abandon, Collect, Flight, Land, Leave, Look, Seat};
-use crate::primitive::{Arc, Mutex, ThreadNumber, WaitQueue, wake_all};
+use crate::primitive::{Arc, Mutex, ThreadNumber, wake_all};
 use core::task::Waker;
 
 #[cfg(all(feature = "deadlock-detection", not(loom)))]
@@ -31,15 +31,22 @@ pub(crate) enum Sight<V> {
     Wait,
     TakeOver,
     Value(Arc<V>),
+    /// The value is in the flight's [`Landing`].
+    Landed,
     Abandoned,
 }
 
 /// Whom to wake once all locks are released.
 #[must_use = "whoever is in here sleeps until it is woken"]
-#[derive(Debug, Default)]
-pub(crate) struct Wake {
+pub(crate) struct Wake<V> {
     tasks: Wakers,
-    threads: Option<(Arc<WaitQueue>, Threads)>,
+    threads: Option<(Arc<Landing<V>>, Threads)>,
+}
+
+impl<V> Default for Wake<V> {
+    fn default() -> Self {
+        Self { tasks: Wakers::default(), threads: None }
+    }
 }
 
 /// What is left to do when a flight has landed.
@@ -47,7 +54,7 @@ pub(crate) struct Wake {
 pub(crate) struct Landed<V> {
     /// The value, if nobody is there to share it.
     unshared: Option<Arc<V>>,
-    wake: Wake,
+    wake: Wake<V>,
     /// Where the value is for followers. It may go with the last of them, so it is dropped outside the lock; and before they wake,
     /// or the last of them would not know that it is the last.
     landing: Option<Arc<Landing<V>>>,
@@ -67,7 +74,7 @@ impl<V> Landed<V> {
 pub(crate) struct Left<V> {
     /// Whether the entry must go.
     pub(crate) remove: bool,
-    pub(crate) wake: Wake,
+    pub(crate) wake: Wake<V>,
     /// A value that nobody is left to collect, to be dropped outside the lock.
     pub(crate) value: Option<Arc<V>>,
 }
@@ -81,7 +88,7 @@ enum Threads {
     Last,
 }
 
-impl Wake {
+impl<V> Wake<V> {
     pub(crate) fn tasks(tasks: Wakers) -> Self {
         Self { tasks, threads: None }
     }
@@ -97,9 +104,9 @@ impl Wake {
     pub(crate) fn send(self) {
         match self.threads {
             None => {}
-            Some((queue, Threads::One)) => queue.notify_one(),
-            Some((queue, Threads::Last)) => queue.notify_last(),
-            Some((queue, Threads::All)) => queue.notify_all(),
+            Some((landing, Threads::One)) => landing.queue.notify_one(),
+            Some((landing, Threads::Last)) => landing.queue.notify_last(),
+            Some((landing, Threads::All)) => landing.queue.notify_all(),
         }
         wake_all(self.tasks.into_iter());
     }
@@ -129,7 +136,7 @@ impl<V> Slot<V> {
     /// The work can go on: wakes its driver, and a standby in case the driver is not polled.
     fn work_wakes(&self) {
         let wakers = self.state.with(|shared| shared.tasks.wake());
-        Wake::tasks(wakers).send();
+        Wake::<V>::tasks(wakers).send();
     }
 }
 
@@ -137,14 +144,17 @@ impl<V> Shared<V> {
     /// Lands. Gives the value back if nobody is there to share it.
     pub(crate) fn land(&mut self, value: Arc<V>) -> Landed<V> {
         match self.flight.land() {
-            Land::Alone => Landed { unshared: Some(value), wake: Wake::default(), landing: None },
+            Land::Alone => {
+                self.tasks.drop_landing();
+                Landed { unshared: Some(value), wake: Wake::default(), landing: None }
+            }
             Land::Publish => {
-                let (tasks, served) = self.tasks.close(self.flight.all_take_over());
+                let threads = self.tell_threads(Threads::Last);
+                let (tasks, served) = self.tasks.close(self.flight.takers(), self.flight.all_take_over());
                 let landing = served.map(|(landing, count)| {
                     self.flight.deliver(count);
                     landing
                 });
-                let threads = self.tell_threads(Threads::Last);
                 match &landing {
                     Some(landing) if self.flight.is_alone() => landing.deliver(value),
                     Some(landing) => {
@@ -162,27 +172,36 @@ impl<V> Shared<V> {
     pub(crate) fn land_alone(&mut self, driver: TaskId) -> Option<Option<Waker>> {
         let alone = self.flight.is_alone() && self.flight.land() == Land::Alone;
         // Somebody may hold the flight's waker, and with it the flight, for long.
-        alone.then(|| self.tasks.close_alone(driver))
+        alone.then(|| {
+            self.tasks.drop_landing();
+            self.tasks.take_waker(driver)
+        })
     }
 
     /// Abandons. Says whether the entry must go, and whom to wake.
-    pub(crate) fn abandon(&mut self, last: bool) -> (bool, Wake) {
+    pub(crate) fn abandon(&mut self, last: bool) -> (bool, Wake<V>) {
         let abandon = self.flight.abandon(last);
         self.after_abandon(&abandon)
     }
 
-    fn after_abandon(&mut self, abandon: &Abandon) -> (bool, Wake) {
-        match abandon {
+    fn after_abandon(&mut self, abandon: &Abandon) -> (bool, Wake<V>) {
+        let (remove, wake) = match abandon {
             Abandon::Remove => (true, Wake::default()),
             Abandon::WakeOne => (false, self.tell_one()),
             Abandon::WakeAll => (false, self.tell_all()),
             Abandon::RemoveAndWakeAll => (true, self.tell_all()),
+        };
+        if remove {
+            self.tasks.drop_landing();
         }
+        (remove, wake)
     }
 
-    /// What a waiter finds; it has collected the value if it finds one.
-    pub(crate) fn look(&mut self, seat: Seat) -> Sight<V> {
+    /// What a waiter finds; it has collected the value if it finds one. `follows`: the value is delivered to it, so it has been
+    /// counted out by the time it finds that the flight has landed.
+    pub(crate) fn look(&mut self, seat: Seat, follows: bool) -> Sight<V> {
         match self.flight.look(seat) {
+            Look::Collect if follows => Sight::Landed,
             Look::Wait => Sight::Wait,
             Look::TakeOver => Sight::TakeOver,
             Look::Abandoned => Sight::Abandoned,
@@ -197,7 +216,7 @@ impl<V> Shared<V> {
     }
 
     /// The driver gives up its attempt, but stays. Says whether the entry must go, and whom to wake.
-    pub(crate) fn step_down(&mut self, driver: TaskId, on_abandon: OnAbandon, last: bool) -> (bool, Wake) {
+    pub(crate) fn step_down(&mut self, driver: TaskId, on_abandon: OnAbandon, last: bool) -> (bool, Wake<V>) {
         let (seat, abandon) = self.flight.step_down(on_abandon, last);
         self.tasks.sit(driver, seat);
         self.after_abandon(&abandon)
@@ -208,7 +227,10 @@ impl<V> Shared<V> {
         let (remove, wake) = match self.flight.leave(seat) {
             Leave::Nothing => (false, Wake::default()),
             Leave::WakeOne => (false, self.tell_one()),
-            Leave::Remove => (true, Wake::default()),
+            Leave::Remove => {
+                self.tasks.drop_landing();
+                (true, Wake::default())
+            }
         };
         let value = if self.flight.waiters() == 0 { self.tasks.take_value() } else { None };
         Left { remove, wake, value }
@@ -220,17 +242,17 @@ impl<V> Shared<V> {
     }
 
     /// Where to wake so many threads, if any wait.
-    fn tell_threads(&self, threads: Threads) -> Option<(Arc<WaitQueue>, Threads)> {
-        if self.threads() > 0 { Some((self.tasks.queue()?, threads)) } else { None }
+    fn tell_threads(&self, threads: Threads) -> Option<(Arc<Landing<V>>, Threads)> {
+        if self.threads() > 0 { Some((self.tasks.any_landing()?, threads)) } else { None }
     }
 
     /// Tells a task, and a second one in case that one is not polled; and a thread, which always runs.
-    fn tell_one(&mut self) -> Wake {
+    fn tell_one(&mut self) -> Wake<V> {
         let threads = self.tell_threads(Threads::One);
         Wake { tasks: self.tasks.take_two_wakers(), threads }
     }
 
-    fn tell_all(&mut self) -> Wake {
+    fn tell_all(&mut self) -> Wake<V> {
         let threads = self.tell_threads(Threads::All);
         Wake { tasks: self.tasks.take_all_wakers(), threads }
     }

@@ -10,7 +10,7 @@ use super::roster::{Belongings, Deposit, TaskId};
 use super::slot::Slot;
 use crate::call::OnAbandon;
 use crate::flight::{Flight, Look, Seat};
-use crate::primitive::{Arc, WaitQueue};
+use crate::primitive::Arc;
 use crate::table::FlightId;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -114,15 +114,20 @@ impl<V> Tasks<V> {
         self.inside.let_go(id);
     }
 
-    /// Where threads sleep, made now if this is the first one.
+    /// Where those who follow the flight of `slot` find its value, made now if this is the first one.
     #[cfg(feature = "std")]
-    pub(crate) fn make_queue(&mut self) -> Arc<WaitQueue> {
-        self.inside.make_queue()
+    pub(crate) fn landing(&mut self, slot: &Arc<Slot<V>>) -> Arc<Landing<V>> {
+        self.inside.landing(slot)
     }
 
-    /// Where threads sleep, if one has come.
-    pub(crate) fn queue(&self) -> Option<Arc<WaitQueue>> {
-        self.inside.queue()
+    /// The same, if there is one.
+    pub(crate) fn any_landing(&self) -> Option<Arc<Landing<V>>> {
+        self.inside.any_landing()
+    }
+
+    /// The flight ends without a value for those who are inside. Whoever calls this has a hold on the slot.
+    pub(crate) fn drop_landing(&mut self) {
+        self.inside.drop_landing();
     }
 
     /// How many tasks wait.
@@ -275,10 +280,10 @@ impl<V> Tasks<V> {
         }
     }
 
-    /// The wakers of all, after which nobody is woken any more; and where to put the value for how many, who are let go.
-    /// `all_take_over`: no waiter does otherwise.
-    pub(crate) fn close(&mut self, all_take_over: bool) -> (Wakers, Option<(Arc<Landing<V>>, u32)>) {
-        self.inside.close(all_take_over)
+    /// The wakers of all, after which nobody is woken any more; and where to put the value for how many of the waiters, who are
+    /// let go. `takers` of them take over; `all_take_over`: no waiter does otherwise.
+    pub(crate) fn close(&mut self, takers: u32, all_take_over: bool) -> (Wakers, Option<(Arc<Landing<V>>, u32)>) {
+        self.inside.close(takers, all_take_over)
     }
 
     pub(crate) fn take_all_wakers(&mut self) -> Wakers {
@@ -295,9 +300,9 @@ impl<V> Tasks<V> {
         Wakers { few: [first, second], many: Vec::new() }
     }
 
-    /// The driver ends its flight alone. Returns the waker that it has left, to be dropped outside the lock.
-    pub(crate) fn close_alone(&mut self, driver: TaskId) -> Option<Waker> {
-        self.inside.close_alone(driver)
+    /// Forgets the waker of a driver that ends its flight alone; to be dropped outside the lock.
+    pub(crate) fn take_waker(&mut self, task: TaskId) -> Option<Waker> {
+        self.inside.take_waker(task)
     }
 
     pub(crate) fn leave_deposit(&mut self, maker: TaskId, deposit: Deposit<V>) -> Option<Waker> {

@@ -2,12 +2,12 @@
 
 use super::many::{Batch, check_length, in_order, land_all, missing};
 use super::slot::{Left, Shared, Sight, Slot, own};
-use super::{Entered, Group, Leading, Newcomer, note_leader};
+use super::{Entered, Group, Landing, Leading, Newcomer, note_leader};
 use crate::call::Options;
 use crate::error::CallError;
 use crate::flight::Seat;
 use crate::outcome::{Outcome, Role};
-use crate::primitive::{Arc, ThreadNumber, WaitQueue, spin_until};
+use crate::primitive::{Arc, ThreadNumber, spin_until};
 use crate::table::{FlightId, Verdict};
 use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
@@ -19,22 +19,19 @@ use std::time::Instant;
 /// How many followers of a flight may spin before they sleep.
 const MOST_SPINNERS: u32 = 2;
 
-/// What a thread holds of the flight in which it has got a seat.
-type Seated<V> = (Seat, Arc<Slot<V>>, Arc<WaitQueue>);
-
 /// A thread's place in a flight that it has joined. Dropping it leaves the flight.
 pub(crate) struct Following<'g, K, V, S> {
     group: &'g Group<K, V, S>,
     id: FlightId,
-    slot: Arc<Slot<V>>,
-    queue: Arc<WaitQueue>,
+    /// `None` once it has collected the value.
+    landing: Option<Arc<Landing<V>>>,
     /// `None` once it has left.
     seat: Option<Seat>,
 }
 
 /// How following ended.
 pub(crate) enum Followed<'g, K, V, S> {
-    Value(Arc<V>),
+    Value(V),
     /// The caller leads now and must run its own work.
     Lead(Leading<'g, K, V, S>),
     Failed(CallError),
@@ -141,7 +138,7 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             let key = keys[index];
             let leading = match following.wait_until(deadline, self.defaults.max_attempts) {
                 Followed::Value(value) => {
-                    values[index] = Some(own(value));
+                    values[index] = Some(value);
                     continue;
                 }
                 Followed::Lead(leading) => leading,
@@ -180,7 +177,7 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             Entered::Reentrant => return Err((CallError::Reentrant, work)),
             Entered::Wait(following) => match following.wait(options.wait_timeout, options.max_attempts) {
                 Followed::Value(value) => {
-                    return Ok(Outcome { value: own(value), role: Role::Followed, shared: true });
+                    return Ok(Outcome { value, role: Role::Followed, shared: true });
                 }
                 Followed::Lead(leading) => leading,
                 Followed::Failed(error) => return Err((error, work)),
@@ -193,27 +190,51 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
 }
 
 impl<'g, K, V, S> Following<'g, K, V, S> {
-    fn new(group: &'g Group<K, V, S>, id: FlightId, (seat, slot, queue): Seated<V>) -> Self {
-        Self { group, id, slot, queue, seat: Some(seat) }
+    fn new(group: &'g Group<K, V, S>, id: FlightId, (seat, landing): (Seat, Arc<Landing<V>>)) -> Self {
+        Self { group, id, landing: Some(landing), seat: Some(seat) }
+    }
+
+    fn landing(&self) -> &Landing<V> {
+        self.landing.as_ref().expect("a thread that has collected the value looks no more")
+    }
+
+    fn slot(&self) -> &Slot<V> {
+        &self.landing().slot
+    }
+
+    /// The value that was delivered to all that take over.
+    fn collect(mut self) -> V
+    where
+        V: Clone,
+    {
+        self.seat = None;
+        Landing::collect(self.landing.take().expect("it collects once"))
     }
 
     /// Waits until the flight lands, or this thread must lead, or the time is up.
     #[cold]
-    pub(crate) fn wait(self, timeout: Option<Duration>, max_attempts: u32) -> Followed<'g, K, V, S> {
+    pub(crate) fn wait(self, timeout: Option<Duration>, max_attempts: u32) -> Followed<'g, K, V, S>
+    where
+        V: Clone,
+    {
         self.wait_until(Deadline::after(timeout), max_attempts)
     }
 
-    fn wait_until(mut self, deadline: Deadline, max_attempts: u32) -> Followed<'g, K, V, S> {
+    fn wait_until(mut self, deadline: Deadline, max_attempts: u32) -> Followed<'g, K, V, S>
+    where
+        V: Clone,
+    {
         let seat = self.seat.expect("it waits once");
         // Spinning pays while few wait; a crowd would only take the cores from the leader.
-        let mut spin = self.slot.step(|flight| flight.waiters() <= MOST_SPINNERS);
+        let mut spin = self.slot().step(|flight| flight.waiters() <= MOST_SPINNERS);
         loop {
             // Listen, look, wait, in this order: `Leading` changes the state before it notifies.
-            let ticket = self.queue.listen();
-            match self.slot.with(|shared| shared.look(seat)) {
+            let ticket = self.landing().queue.listen();
+            match self.slot().with(|shared| shared.look(seat, seat.takes_over())) {
+                Sight::Landed => return Followed::Value(self.collect()),
                 Sight::Value(value) => {
                     self.seat = None;
-                    return Followed::Value(value);
+                    return Followed::Value(own(value));
                 }
                 Sight::Abandoned => return self.give_up(CallError::Abandoned),
                 Sight::TakeOver => {
@@ -225,14 +246,18 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
                 Sight::Wait if deadline.has_passed() => return self.give_up(CallError::TimedOut),
                 Sight::Wait => {
                     if core::mem::take(&mut spin) {
-                        spin_until(|| self.queue.is_stale(ticket));
+                        spin_until(|| self.landing().queue.is_stale(ticket));
                     }
                     #[cfg(all(feature = "deadlock-detection", not(loom)))]
-                    let _edge = match crate::deadlock::begin_wait(&self.slot.leader, deadline.instant().is_some()) {
+                    let _edge = match crate::deadlock::begin_wait(&self.slot().leader, deadline.instant().is_some()) {
                         Ok(edge) => edge,
                         Err(crate::deadlock::Cycle) => return self.give_up(CallError::WouldDeadlock),
                     };
-                    self.queue.wait(ticket, deadline.instant());
+                    self.landing().queue.wait(ticket, deadline.instant());
+                    // Without the flight's lock, on which a crowd would meet.
+                    if seat.takes_over() && self.landing().has_value() {
+                        return Followed::Value(self.collect());
+                    }
                 }
             }
         }
@@ -241,7 +266,7 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
     /// Takes the vacant flight over, unless another was faster.
     fn take_over(&self, seat: Seat) -> Option<u32> {
         let taken = self.group.table.update(self.id, |entry, counts| {
-            let attempt = self.slot.step(|flight| flight.take_over(seat));
+            let attempt = self.slot().step(|flight| flight.take_over(seat));
             if attempt.is_some() {
                 counts.take_overs += 1;
                 note_leader(entry, ThreadNumber::current());
@@ -253,9 +278,12 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
     }
 
     /// Leaves. If the flight has landed in the meantime, its value is returned after all.
-    fn give_up(mut self, error: CallError) -> Followed<'g, K, V, S> {
+    fn give_up(mut self, error: CallError) -> Followed<'g, K, V, S>
+    where
+        V: Clone,
+    {
         match self.leave(error == CallError::TimedOut) {
-            Some(value) => Followed::Value(value),
+            Some(value) => Followed::Value(own(value)),
             None => Followed::Failed(error),
         }
     }
@@ -266,17 +294,18 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
         let seat = self.seat.take()?;
         // The table's lock first: the last one to leave takes the entry away in the same critical section.
         let left = self.group.table.update(self.id, |_, counts| {
-            let left = self.slot.with(|shared| give_up(shared, seat));
+            let left = self.slot().with(|shared| give_up(shared, seat));
             counts.timeouts += u64::from(left.is_ok() && timed_out);
             let last = left.as_ref().is_ok_and(|left| left.remove);
             (if last { Verdict::Remove } else { Verdict::Keep }, left)
         });
         let (left, entry) = match left {
             Some((left, entry)) => (left, entry),
-            None => (self.slot.with(|shared| give_up(shared, seat)), None),
+            None => (self.slot().with(|shared| give_up(shared, seat)), None),
         };
         match left {
-            Err(value) => return Some(value),
+            Err(Some(value)) => return Some(value),
+            Err(None) => return self.landing.take().map(Landing::collect_shared),
             Ok(Left { wake, value, .. }) => {
                 wake.send();
                 drop(entry);
@@ -301,14 +330,15 @@ fn single<V>(loaded: Vec<V>) -> V {
 }
 
 /// What a thread takes along from a flight that it joins, under its lock.
-fn sit<V>(slot: &Arc<Slot<V>>, shared: &mut Shared<V>, seat: Seat) -> Seated<V> {
-    (seat, Arc::clone(slot), shared.tasks.make_queue())
+fn sit<V>(slot: &Arc<Slot<V>>, shared: &mut Shared<V>, seat: Seat) -> (Seat, Arc<Landing<V>>) {
+    (seat, shared.tasks.landing(slot))
 }
 
-/// Leaves, unless the flight has landed.
-fn give_up<V>(shared: &mut Shared<V>, seat: Seat) -> Result<Left<V>, Arc<V>> {
-    match shared.look(seat) {
-        Sight::Value(value) => Err(value),
+/// Leaves, unless the flight has landed. `Err(None)`: its value is in its landing.
+fn give_up<V>(shared: &mut Shared<V>, seat: Seat) -> Result<Left<V>, Option<Arc<V>>> {
+    match shared.look(seat, seat.takes_over()) {
+        Sight::Value(value) => Err(Some(value)),
+        Sight::Landed => Err(None),
         Sight::Wait | Sight::TakeOver | Sight::Abandoned => Ok(shared.leave(seat)),
     }
 }
@@ -344,7 +374,7 @@ mod tests {
             let mut woken = 0;
             while !waiter.is_finished() {
                 assert!(begun.elapsed() < 200 * LIMIT, "each wake-up has set the time limit back");
-                slot.with(|shared| shared.tasks.make_queue()).notify_all();
+                slot.with(|shared| shared.tasks.landing(&slot)).queue.notify_all();
                 woken += 1;
                 // Long enough for the waiter to go back to sleep, and shorter than its limit.
                 thread::sleep(LIMIT / 10);
@@ -353,9 +383,11 @@ mod tests {
             assert_eq!(result, Err(CallError::TimedOut));
             assert!(waited >= LIMIT, "{waited:?}");
             assert!(woken > 0);
-            assert_eq!(Arc::strong_count(&slot), 2, "the waiter has left nothing behind");
+            // Where followers find the value holds it too.
+            assert_eq!(Arc::strong_count(&slot), 3, "the waiter has left nothing behind");
+            drop(lead);
+            assert_eq!(Arc::strong_count(&slot), 1, "nor has the flight");
         });
-        drop(lead);
         assert_eq!(group.in_flight(), 0);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Departure<V> {
     pub(crate) remove: bool,
     /// Whether the flight lost its leader without a value.
     pub(crate) abandoned: bool,
-    pub(crate) wake: Wake,
+    pub(crate) wake: Wake<V>,
     /// The user's things, to be dropped outside all locks.
     pub(crate) rest: (Option<Belongings<V>>, Option<Work<V>>, Option<Arc<V>>),
     /// What spawns the driver that goes on, and its place.
@@ -57,11 +57,12 @@ impl<V> Shared<V> {
             return Visit::Deposit(deposit);
         }
         if let Some(seat) = self.tasks.seat(task) {
-            match self.look(seat) {
+            match self.look(seat, follows) {
                 Sight::Value(value) => {
                     self.tasks.let_go(task);
                     return Visit::Value(value);
                 }
+                Sight::Landed => return Visit::Landed,
                 Sight::Abandoned => return Visit::Failed(CallError::Abandoned),
                 Sight::TakeOver => return Visit::TakeOver(seat),
                 Sight::Wait => {}
