@@ -125,6 +125,23 @@ fn a_follower_that_fails_does_not_wait_for_the_next_leader() {
     });
 }
 
+/// A follower that does not take over may wake only when the next attempt has landed: that value is not for it.
+#[test]
+fn a_follower_that_fails_gets_no_value_of_the_next_leader() {
+    check(|| {
+        let group = new_group();
+        let leader = lead(&group);
+        let failing = spawn(&group, |group| group.call(&KEY).on_abandon(OnAbandon::Fail).run(|| 1));
+        let follower = spawn(&group, |group| group.do_call(&KEY, || 2));
+        until_waiting(&group, 2);
+        drop(leader);
+        let mine = group.do_call(&KEY, || 3);
+        assert_eq!(join(failing), Err(CallError::Abandoned));
+        assert!([2, 3].contains(&mine) && [2, 3].contains(&join(follower)));
+        assert_nothing_left(&group);
+    });
+}
+
 /// One follower gives up at the very moment at which the leader leaves; the other must take over all the same.
 #[test]
 fn a_follower_that_gives_up_leaves_the_flight_to_the_next() {
