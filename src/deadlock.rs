@@ -9,9 +9,16 @@ use alloc::collections::BTreeMap;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// All waits of the process that have no time limit.
-static WAITS: Mutex<BTreeMap<ThreadNumber, Arc<LeaderCell>>> = Mutex::new(BTreeMap::new());
+static WAITS: Mutex<Waits> = Mutex::new(Waits { edges: BTreeMap::new(), polled: BTreeMap::new() });
 
-/// The thread that leads a flight, readable without the flight's locks.
+struct Waits {
+    /// For what each thread waits.
+    edges: BTreeMap<ThreadNumber, Arc<LeaderCell>>,
+    /// The thread that polls each batch.
+    polled: BTreeMap<ThreadNumber, ThreadNumber>,
+}
+
+/// The thread or batch that leads a flight, readable without the flight's locks.
 #[derive(Debug)]
 pub(crate) struct LeaderCell(AtomicU32);
 
@@ -45,38 +52,62 @@ pub(crate) fn begin_wait(leader: &Arc<LeaderCell>, bounded: bool) -> Result<Edge
         if leads_back(waits, leader, me) {
             return Err(Cycle);
         }
-        waits.insert(me, Arc::clone(leader));
+        waits.edges.insert(me, Arc::clone(leader));
         Ok(Edge(Some(me)))
     })
 }
 
 /// Whether the chain that starts at `leader` ends at `me`.
-fn leads_back(waits: &BTreeMap<ThreadNumber, Arc<LeaderCell>>, leader: &Arc<LeaderCell>, me: ThreadNumber) -> bool {
+fn leads_back(waits: &Waits, leader: &Arc<LeaderCell>, me: ThreadNumber) -> bool {
     let walk = || {
         let mut chain = alloc::vec::Vec::new();
         let mut flight = leader;
         loop {
-            let thread = flight.get()?;
+            let leader = flight.get()?;
+            // Nobody waits for a batch that no thread polls: that one may do something else meanwhile.
+            let thread = if leader.is_of_batch() { *waits.polled.get(&leader)? } else { leader };
             chain.push(thread);
             if thread == me {
                 return Some(chain);
             }
             // Circles that do not go through `me` do not come about, but a chain read while it changes may look like one.
-            if chain.len() > waits.len() + 1 {
+            if chain.len() > waits.edges.len() + 1 {
                 return None;
             }
-            flight = waits.get(&thread)?;
+            flight = waits.edges.get(&thread)?;
         }
     };
     // A leader read before it was known to wait may have stopped leading in between. While this lock is held no waiting
-    // thread stops waiting, so none of those in the chain can begin or end a lead: what a second walk confirms is so.
+    // thread stops waiting, so none of those in the chain can begin or end a lead or a poll: what a second walk confirms is so.
     walk().is_some_and(|first| walk().is_some_and(|second| first == second))
 }
 
 impl Drop for Edge {
     fn drop(&mut self) {
         if let Some(me) = self.0 {
-            WAITS.with(|waits| waits.remove(&me));
+            WAITS.with(|waits| waits.edges.remove(&me));
+        }
+    }
+}
+
+/// The mark that this thread polls a batch; dropping it takes the mark back.
+#[derive(Debug)]
+#[must_use = "the poll is over when this is dropped"]
+pub(crate) struct Polled(Option<ThreadNumber>);
+
+/// Marks this thread as polling `batch`, unless that is only the thread itself.
+pub(crate) fn begin_poll(batch: Option<ThreadNumber>) -> Polled {
+    let batch = batch.filter(|number| number.is_of_batch());
+    if let Some((batch, me)) = batch.zip(ThreadNumber::current()) {
+        WAITS.with(|waits| waits.polled.insert(batch, me));
+    }
+    Polled(batch)
+}
+
+impl Drop for Polled {
+    fn drop(&mut self) {
+        if let Some(batch) = self.0 {
+            WAITS.with(|waits| waits.polled.remove(&batch));
         }
     }
 }

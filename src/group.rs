@@ -14,7 +14,7 @@ mod visit;
 pub(crate) use landing::{Landing, Tie};
 pub use lead::Lead;
 pub(crate) use lead::Leading;
-pub(crate) use many::{Batch, in_order, land_all, missing};
+pub(crate) use many::{Batch, Polling, in_order, land_all, missing};
 pub(crate) use roster::{Deposit, TaskId};
 pub(crate) use slot::{Shared, Slot, Wake, flight_waker, own};
 pub(crate) use tasks::{Detach, Drive, OwnedWork, Work};
@@ -60,6 +60,24 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         key: &Q,
         make_key: M,
         newcomer: Newcomer,
+        sit: impl FnMut(&Arc<Slot<V>>, &mut Shared<V>, Seat) -> T,
+        wait: impl FnOnce(&'g Self, FlightId, T) -> W,
+    ) -> Entered<'g, K, V, S, W>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        M: FnOnce() -> K,
+    {
+        self.enter_as(ThreadNumber::current(), key, make_key, newcomer, sit, wait)
+    }
+
+    /// [`enter`](Self::enter) of a caller that is `me`, if it leads: this thread, or a batch that it goes by.
+    #[inline]
+    pub(crate) fn enter_as<'g, Q, M, T, W>(
+        &'g self,
+        me: Option<ThreadNumber>,
+        key: &Q,
+        make_key: M,
+        newcomer: Newcomer,
         mut sit: impl FnMut(&Arc<Slot<V>>, &mut Shared<V>, Seat) -> T,
         wait: impl FnOnce(&'g Self, FlightId, T) -> W,
     ) -> Entered<'g, K, V, S, W>
@@ -73,14 +91,13 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             Reentrant,
         }
         let Newcomer { on_abandon, max_attempts } = newcomer;
-        let me = ThreadNumber::current();
         let found = self.table.join_or_lead(self.table.hash(key), key, make_key, me, |entry, counts| {
-            if me.is_some() && entry.leader == me {
+            if entry.leader.is_some_and(ThreadNumber::is_here) {
                 return Joined::Reentrant;
             }
             let slot = slot_of(entry);
             let joined = slot.with(|shared| {
-                if me.is_some() && shared.leader == me {
+                if shared.leader.is_some_and(ThreadNumber::is_here) {
                     return Joined::Reentrant;
                 }
                 match shared.flight.join(on_abandon) {

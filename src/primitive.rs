@@ -1,6 +1,6 @@
 //! Every lock, condition variable, thread-local and clock that this crate uses.
 //!
-//! Only here, and in the two modules below, are `parking_lot`, `std::sync`, `critical-section` and `loom` named. Under
+//! Only here, and in the modules below, are `parking_lot`, `std::sync`, `critical-section` and `loom` named. Under
 //! `--cfg loom` the same names mean loom's own types, so that the models in `loom-tests` run the code that ships.
 
 #[cfg(all(loom, not(feature = "loom")))]
@@ -10,13 +10,17 @@ mod first_waker;
 #[cfg(not(feature = "std"))]
 mod no_threads;
 #[cfg(feature = "std")]
+mod thread_number;
+#[cfg(feature = "std")]
 mod threads;
 
 pub(crate) use first_waker::FirstWaker;
 #[cfg(not(feature = "std"))]
-pub(crate) use no_threads::{AgeClock, ThreadNumber, WaitQueue};
+pub(crate) use no_threads::{AgeClock, GoingBy, ThreadNumber, WaitQueue};
 #[cfg(feature = "std")]
-pub(crate) use threads::{AgeClock, ThreadNumber, WaitQueue, count_cores, spin_until};
+pub(crate) use thread_number::{GoingBy, ThreadNumber};
+#[cfg(feature = "std")]
+pub(crate) use threads::{AgeClock, WaitQueue, count_cores, spin_until};
 
 #[cfg(not(loom))]
 pub(crate) use alloc::sync::Arc;

@@ -3,7 +3,7 @@
 use super::AsyncGroup;
 use super::place::{Arrival, Place};
 use crate::error::CallError;
-use crate::group::{Batch, Entered, Group, Leading, Newcomer, in_order, land_all, missing, own};
+use crate::group::{Batch, Entered, Group, Leading, Newcomer, Polling, in_order, land_all, missing, own};
 use crate::primitive::{ThreadNumber, resume_panic};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -107,14 +107,16 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     {
         let group = &*self.group;
         let on_abandon = group.defaults.on_abandon;
+        let next = ThreadNumber::of_batch();
         let entered = group.enter_many(
+            next,
             keys,
             |slot, shared, seat| shared.tasks.insert(slot, on_abandon, seat),
             |group, id, task| Place::waiting(group, id, task, on_abandon),
         );
         let Batch { order, keys, leads, waits } = entered?;
         let values = keys.iter().map(|_| None).collect();
-        let mut batch = Running { group, keys, led: leads, running: Vec::new(), waits, values, failed: None };
+        let mut batch = Running { group, keys, next, led: leads, running: Vec::new(), waits, values, failed: None };
         poll_fn(|cx| batch.poll(cx, &mut work)).await;
         match batch.failed {
             None => Ok(in_order(&order, batch.values)),
@@ -127,7 +129,9 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
 struct Running<'g, 'q, Q: ?Sized, K, V, S, F> {
     group: &'g Group<K, V, S>,
     keys: Vec<&'q Q>,
-    /// Keys that this caller leads and whose work is still to be made.
+    /// The number under which the next run of the work leads its keys, if it has one yet.
+    next: Option<ThreadNumber>,
+    /// The keys of the next run, whose work is still to be made.
     led: Vec<(usize, Leading<'g, K, V, S>)>,
     running: Vec<Load<'g, K, V, S, F>>,
     waits: Vec<(usize, Place<&'g Group<K, V, S>, K, V, S>)>,
@@ -138,6 +142,9 @@ struct Running<'g, 'q, Q: ?Sized, K, V, S, F> {
 /// One run of the work. The leads come first, so that they are dropped first: flights are abandoned before work is dropped.
 struct Load<'g, K, V, S, F> {
     leads: Vec<(usize, Leading<'g, K, V, S>)>,
+    /// Stands with each of its keys, for good. A call of one of them from inside the work is told by it, on whichever thread;
+    /// a call from elsewhere, be it from another run of the same batch, just waits.
+    number: Option<ThreadNumber>,
     future: Pin<Box<F>>,
 }
 
@@ -153,8 +160,11 @@ where
             if !self.led.is_empty() {
                 // Moved out first: if the closure panics, the leads are dropped with it.
                 let leads = mem::take(&mut self.led);
+                let number = self.next.take();
+                let polling = Polling::begin(number);
                 let future = Box::pin(work(missing(&self.keys, &leads)));
-                self.running.push(Load { leads, future });
+                drop(polling);
+                self.running.push(Load { leads, number, future });
             }
             self.poll_loads(cx);
             self.poll_places(cx);
@@ -170,17 +180,14 @@ where
 
     fn poll_loads(&mut self, cx: &mut Context<'_>) {
         for mut load in mem::take(&mut self.running) {
-            // A call of one of its own keys from inside the work is told by the thread that is noted here.
-            load.note_thread(ThreadNumber::current());
-            match load.future.as_mut().poll(cx) {
-                Poll::Pending => {
-                    load.note_thread(None);
-                    self.running.push(load);
-                }
+            let polling = Polling::begin(load.number);
+            let polled = load.future.as_mut().poll(cx);
+            // Landing wakes followers, and none of them runs inside the work.
+            drop(polling);
+            match polled {
+                Poll::Pending => self.running.push(load),
                 Poll::Ready(loaded) => {
-                    // Landing wakes followers, and none of them runs inside the work.
-                    load.note_thread(None);
-                    let Load { leads, future } = load;
+                    let Load { leads, future, .. } = load;
                     land_all(self.group, leads, loaded, &mut self.values);
                     drop(future);
                 }
@@ -203,7 +210,7 @@ where
                     let leading = Leading::new(self.group, id, attempt, self.group.defaults.max_attempts);
                     drop(waker);
                     // Other places are polled before its work is: what they run is not inside that work.
-                    leading.note_thread(None);
+                    leading.note_thread(self.number_of_next());
                     self.led.push((index, leading));
                 }
                 Arrival::Failed(CallError::Abandoned) => self.enter_again(index, cx),
@@ -218,18 +225,19 @@ where
         let on_abandon = self.group.defaults.on_abandon;
         let max_attempts = self.group.defaults.max_attempts;
         let newcomer = Newcomer { on_abandon, max_attempts };
-        let entered = self.group.enter(
+        let me = self.number_of_next();
+        let polling = Polling::begin(me);
+        let entered = self.group.enter_as(
+            me,
             key,
             || key.to_owned(),
             newcomer,
             |slot, shared, seat| shared.tasks.insert(slot, on_abandon, seat),
             |group, id, task| Place::waiting(group, id, task, on_abandon),
         );
+        drop(polling);
         match entered {
-            Entered::Lead(leading) => {
-                leading.note_thread(None);
-                self.led.push((index, leading));
-            }
+            Entered::Lead(leading) => self.led.push((index, leading)),
             Entered::Wait(place) => {
                 self.waits.push((index, place));
                 // It has not left its waker there yet.
@@ -238,10 +246,46 @@ where
             Entered::Reentrant => self.failed = Some(CallError::Reentrant),
         }
     }
+
+    fn number_of_next(&mut self) -> Option<ThreadNumber> {
+        self.next = self.next.or_else(ThreadNumber::of_batch);
+        self.next
+    }
 }
 
-impl<K, V, S, F> Load<'_, K, V, S, F> {
-    fn note_thread(&self, thread: Option<ThreadNumber>) {
-        self.leads.iter().for_each(|(_, leading)| leading.note_thread(thread));
+#[cfg(all(test, feature = "std", not(loom)))]
+mod tests {
+    use crate::AsyncGroup;
+    use alloc::vec::Vec;
+    use core::cell::RefCell;
+    use core::future::{Future, poll_fn};
+    use core::pin::pin;
+    use core::task::{Context, Poll, Waker};
+
+    /// What a poll costs does not depend on how many keys the batch leads.
+    #[test]
+    fn who_leads_a_key_is_written_down_once_however_often_its_batch_is_polled() {
+        let group: AsyncGroup<u32, u32> = AsyncGroup::new();
+        let noted = RefCell::new(Vec::new());
+        let note = || {
+            let leader = |key: u32| group.group.table.peek(&key, |entry, _| entry.and_then(|entry| entry.leader));
+            noted.borrow_mut().extend([1, 2].map(leader));
+        };
+        let work = |_| {
+            let mut polls = 0;
+            poll_fn(move |_| {
+                note();
+                polls += 1;
+                if polls < 3 { Poll::Pending } else { Poll::Ready(Vec::from([1, 2])) }
+            })
+        };
+        let mut batch = pin!(group.run_many(&[1, 2], work));
+        let mut poll = || batch.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        while poll().is_pending() {
+            note();
+        }
+        let noted = noted.borrow();
+        assert_eq!(noted.len(), 2 * (3 + 2));
+        assert!(noted[0].is_some() && noted.iter().all(|leader| *leader == noted[0]), "{noted:?}");
     }
 }

@@ -4,7 +4,7 @@ use super::{Entered, Group, Leading, Newcomer, Shared, Slot};
 use crate::call::Defaults;
 use crate::error::CallError;
 use crate::flight::Seat;
-use crate::primitive::Arc;
+use crate::primitive::{Arc, GoingBy, ThreadNumber};
 use crate::table::FlightId;
 use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
@@ -21,9 +21,11 @@ pub(crate) struct Batch<'g, 'q, Q: ?Sized, K, V, S, W> {
 }
 
 impl<K, V, S: BuildHasher> Group<K, V, S> {
-    /// Enters the table with every distinct key. `wait` makes a waiter of a seat, in two steps: under the locks and outside.
+    /// Enters the table with every distinct key, as `me`. `wait` makes a waiter of a seat, in two steps: under the locks and
+    /// outside.
     pub(crate) fn enter_many<'g, 'q, Q, T, W>(
         &'g self,
+        me: Option<ThreadNumber>,
         keys: impl IntoIterator<Item = &'q Q>,
         mut sit: impl FnMut(&Arc<Slot<V>>, &mut Shared<V>, Seat) -> T,
         mut wait: impl FnMut(&'g Self, FlightId, T) -> W,
@@ -44,14 +46,35 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         }
         let Defaults { on_abandon, max_attempts, .. } = self.defaults;
         let newcomer = Newcomer { on_abandon, max_attempts };
+        // Younger than the leads, so ended before they are dropped: that wakes followers, and none of them runs inside here.
+        let _polling = Polling::begin(me);
         for (index, &key) in batch.keys.iter().enumerate() {
-            match self.enter(key, || key.to_owned(), newcomer, &mut sit, &mut wait) {
+            match self.enter_as(me, key, || key.to_owned(), newcomer, &mut sit, &mut wait) {
                 Entered::Lead(leading) => batch.leads.push((index, leading)),
                 Entered::Wait(waiter) => batch.waits.push((index, waiter)),
                 Entered::Reentrant => return Err(CallError::Reentrant),
             }
         }
         Ok(batch)
+    }
+}
+
+/// Until it is dropped, this thread is inside a run of the work of a batch.
+#[must_use = "it ends when this is dropped"]
+pub(crate) struct Polling {
+    _going_by: GoingBy,
+    #[cfg(all(feature = "deadlock-detection", not(loom)))]
+    _noted: crate::deadlock::Polled,
+}
+
+impl Polling {
+    /// `me`: the number under which the run leads its keys.
+    pub(crate) fn begin(me: Option<ThreadNumber>) -> Self {
+        Self {
+            _going_by: ThreadNumber::go_by(me),
+            #[cfg(all(feature = "deadlock-detection", not(loom)))]
+            _noted: crate::deadlock::begin_poll(me),
+        }
     }
 }
 

@@ -127,7 +127,8 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
         V: Clone,
     {
-        let Batch { order, keys, leads, waits } = self.enter_many(keys, sit, Following::new)?;
+        let Batch { order, keys, leads, waits } =
+            self.enter_many(ThreadNumber::current(), keys, sit, Following::new)?;
         let mut values: Vec<Option<V>> = keys.iter().map(|_| None).collect();
         if !leads.is_empty() {
             let loaded = work(missing(&keys, &leads));

@@ -72,7 +72,7 @@ impl<V> Shared<V> {
             self.leader = me;
             return Visit::Drive(drive);
         }
-        if me.is_some() && self.leader == me && !self.tasks.is_driver(task) {
+        if self.leader.is_some_and(ThreadNumber::is_here) && !self.tasks.is_driver(task) {
             return Visit::Failed(CallError::Reentrant);
         }
         if self.tasks.is_known(task, current) {

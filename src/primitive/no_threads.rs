@@ -27,7 +27,23 @@ impl ThreadNumber {
     pub(crate) const fn current() -> Option<Self> {
         None
     }
+
+    pub(crate) const fn of_batch() -> Option<Self> {
+        None
+    }
+
+    pub(crate) fn is_here(self) -> bool {
+        match self {}
+    }
+
+    pub(crate) fn go_by(_number: Option<Self>) -> GoingBy {
+        GoingBy
+    }
 }
+
+/// There is nothing to go by.
+#[derive(Debug)]
+pub(crate) struct GoingBy;
 
 /// There is no clock, so no flight has an age.
 #[derive(Debug)]

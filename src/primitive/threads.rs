@@ -1,4 +1,4 @@
-//! What only threads need: sleeping, telling themselves apart, clocks.
+//! What only threads need: sleeping, spinning, clocks.
 
 use core::num::NonZeroU32;
 #[cfg(not(loom))]
@@ -129,52 +129,6 @@ impl WaitQueue {
     }
 }
 
-/// Tells threads that run at the same time apart, in four bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ThreadNumber(NonZeroU32);
-
-#[cfg(not(loom))]
-std::thread_local! {
-    static THREAD_NUMBER: core::cell::Cell<u32> = const { core::cell::Cell::new(0) };
-}
-#[cfg(loom)]
-loom::thread_local! {
-    static THREAD_NUMBER: core::cell::Cell<u32> = core::cell::Cell::new(0);
-}
-
-impl ThreadNumber {
-    /// The number of this thread. `None` for the threads after the first 2^32 - 1 of a process: what is known by thread
-    /// is then not reported, and nothing is reported wrongly.
-    #[inline]
-    pub(crate) fn current() -> Option<Self> {
-        // `try_with`: the group may be called from a destructor of another thread-local.
-        let number = THREAD_NUMBER.try_with(|cell| match cell.get() {
-            0 => first_use(cell),
-            number => number,
-        });
-        NonZeroU32::new(number.unwrap_or(0)).map(Self)
-    }
-
-    #[cfg(all(feature = "deadlock-detection", not(loom)))]
-    pub(crate) fn from_bits(bits: u32) -> Option<Self> {
-        NonZeroU32::new(bits).map(Self)
-    }
-
-    #[cfg(all(feature = "deadlock-detection", not(loom)))]
-    pub(crate) fn bits(number: Option<Self>) -> u32 {
-        number.map_or(0, |number| number.0.get())
-    }
-}
-
-#[cold]
-fn first_use(cell: &core::cell::Cell<u32>) -> u32 {
-    static LAST: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
-    let number =
-        LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| last.checked_add(1)).map_or(0, |last| last + 1);
-    cell.set(number);
-    number
-}
-
 /// Spins for a moment, some microseconds, until `done`. Does nothing on a machine with one core.
 pub(crate) fn spin_until(done: impl Fn() -> bool) {
     const SPINS: u32 = 128;
@@ -259,15 +213,6 @@ impl AgeClock {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-
-    #[test]
-    fn threads_have_numbers_of_their_own() {
-        let here = ThreadNumber::current();
-        assert!(here.is_some());
-        assert_eq!(here, ThreadNumber::current());
-        let there = std::thread::spawn(ThreadNumber::current).join().expect("it only counts");
-        assert_ne!(here, there);
-    }
 
     #[test]
     fn any_age_can_be_asked_for() {

@@ -4,8 +4,11 @@ use crate::support::callers::{Blown, Caller, Callers, blow, error_of};
 use crate::support::limits::{until, within_limit};
 use crate::support::way::{AnyGroup, Options, Way, group};
 use core::panic::AssertUnwindSafe;
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use oneflight::{CallError, SyncGroup};
+use oneflight::{AsyncGroup, CallError, SyncGroup};
+use std::future::{Future, poll_fn};
 use std::panic::catch_unwind;
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -150,6 +153,42 @@ fn e2_a_circle_with_a_bounded_wait_in_it_is_not_reported() {
         let timed_out = Err(CallError::TimedOut);
         assert_eq!(bounded.join().expect("it does not panic"), timed_out);
         assert_eq!(unbounded, timed_out, "it got the other's value");
+        assert_eq!(group.in_flight(), 0);
+    });
+}
+
+/// E2: a batch belongs to the thread that polls it, which need not be the one that polled it before.
+#[test]
+fn e2_a_circle_through_a_batch_is_refused() {
+    within_limit(|| {
+        let group: &AsyncGroup<u32, Inner> = &AsyncGroup::new();
+        let both_lead = &Barrier::new(2);
+        let load = |keys: Vec<&u32>| {
+            let count = keys.len();
+            let mut polls = 0..2;
+            async move {
+                poll_fn(|_| if polls.next() == Some(0) { Poll::Pending } else { Poll::Ready(()) }).await;
+                both_lead.wait();
+                let called = group.call(&3).run_blocking(|| Ok(0));
+                vec![called.map_or_else(Err, |outcome| outcome.value); count]
+            }
+        };
+        let mut many = pin!(group.do_many(&[1, 2], load));
+        let mut poll = || many.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let first = thread::scope(|scope| scope.spawn(&mut poll).join().expect("it does not panic"));
+        assert!(first.is_pending());
+        thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                group.do_call_blocking(&3, || {
+                    both_lead.wait();
+                    group.call(&2).run_blocking(|| Ok(0)).map_or_else(Err, |outcome| outcome.value)
+                })
+            });
+            let Poll::Ready(values) = poll() else { panic!("its work blocks") };
+            // One is refused, and its error is the other's value.
+            assert_eq!(values, [Err(CallError::WouldDeadlock); 2]);
+            assert_eq!(other.join().expect("it does not panic"), Err(CallError::WouldDeadlock));
+        });
         assert_eq!(group.in_flight(), 0);
     });
 }
