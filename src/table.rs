@@ -254,13 +254,15 @@ impl<K, T, S> Table<K, T, S> {
         })
     }
 
-    /// Takes the entry of the flight `id` out if nobody has ever joined it, and returns its key to be dropped outside the lock.
+    /// Takes the entry of the flight `id` out if nobody has ever joined it, or if `is_over` says so of what it got when somebody
+    /// did, and returns its key to be dropped outside the lock.
     ///
-    /// It is what [`update`](Self::update) could do as well, for the one path that must not move a whole entry about.
+    /// It is what [`update`](Self::update) could do as well, for the one path that must not move a whole entry about. So what
+    /// the flight got is dropped under the lock: there may be nothing of the user's in it.
     #[inline]
-    pub(crate) fn remove_unshared(&self, id: FlightId) -> Option<K> {
-        self.shard(id.hash)
-            .with(|entries| entries.flights.remove_if(id, |entry| entry.shared.is_none(), |entry| entry.key)?)
+    pub(crate) fn remove_unshared(&self, id: FlightId, is_over: impl FnOnce(&T) -> bool) -> Option<K> {
+        let may_go = |entry: &mut Entry<K, T>| entry.shared.as_ref().is_none_or(is_over);
+        self.shard(id.hash).with(|entries| entries.flights.remove_if(id, may_go, |entry| entry.key)?)
     }
 
     /// Calls `f` with the entries of each shard in turn, under its lock.

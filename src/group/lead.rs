@@ -1,7 +1,8 @@
 //! Leading a flight: from the start of the work to its landing, or to its abandonment when the leader is dropped.
 
-use super::slot::own;
+use super::slot::{Slot, own};
 use super::{Group, note_leader, slot_of};
+use crate::flight::Land;
 use crate::outcome::{Outcome, Role};
 use crate::primitive::{Arc, ThreadNumber};
 use crate::table::{FlightId, Verdict};
@@ -49,7 +50,7 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
         let (group, id, attempt, max_attempts) = (this.group, this.id, this.attempt, this.max_attempts);
         let role = if attempt == 1 { Role::Led } else { Role::TookOver };
         // A lone leader's flight is only its entry, and removing it is all there is to do.
-        if let Some(key) = group.table.remove_unshared(id) {
+        if let Some(key) = group.table.remove_unshared(id, |slot| land_alone(slot)) {
             drop(key);
             return Outcome { value, role, shared: false };
         }
@@ -96,6 +97,26 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
     pub(crate) fn is_last_attempt(&self) -> bool {
         self.attempt >= self.max_attempts
     }
+}
+
+/// Lands if all who have joined have left, or have only to leave: nobody is to be asked whether the value is for them. The
+/// slot holds nothing of the user's then: a task that has a waker in it holds the slot as well.
+#[cold]
+#[inline(never)]
+fn land_alone<V>(slot: &Slot<V>) -> bool {
+    let alone = slot.with(|shared| {
+        let alone = shared.flight.is_alone() && shared.flight.land() == Land::Alone;
+        if alone {
+            shared.leader = None;
+            shared.tasks.drop_landing();
+        }
+        alone
+    });
+    #[cfg(all(feature = "deadlock-detection", not(loom)))]
+    if alone {
+        slot.leader.set(None);
+    }
+    alone
 }
 
 impl<K, V, S> Drop for Leading<'_, K, V, S> {

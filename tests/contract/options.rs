@@ -172,6 +172,23 @@ pub(crate) fn a_calls_own_options_win_over_the_groups<W: Way>() {
     assert_eq!(group.in_flight(), 0);
 }
 
+/// `share_if`: it is not asked about a value that nobody waits for, also if somebody did.
+#[test]
+fn a_value_whose_only_follower_has_left_is_not_asked_about() {
+    let group: SyncGroup<u32, u32> = SyncGroup::new();
+    let work = || {
+        thread::scope(|scope| {
+            let follower = scope.spawn(|| group.do_call_wait_timeout(&1, Duration::ZERO, || 2));
+            assert_eq!(follower.join().expect("no panic"), Err(CallError::TimedOut));
+        });
+        1
+    };
+    let never = |_: &u32| -> bool { panic!("nobody waits for it") };
+    let outcome = group.call(&1).share_if(never).run(work).expect("it leads");
+    assert_eq!((outcome.value, outcome.role, outcome.shared), (1, Role::Led, false));
+    assert_eq!((group.in_flight(), group.stats().abandons), (0, 0));
+}
+
 /// `wait_timeout` of the group: for the methods that can tell of it.
 #[test]
 fn a_groups_time_limit_is_for_the_calls_that_can_tell_and_have_none_of_their_own() {

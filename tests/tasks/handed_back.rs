@@ -1,7 +1,7 @@
 //! What belongs to the caller whose closure made the work reaches that caller, whoever drove the work.
 
 use crate::by_hand::{Gate, Group, Runs, Task, message, work};
-use oneflight::{CallError, Role};
+use oneflight::{CallError, OnAbandon, Role};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::pin::Pin;
@@ -136,6 +136,31 @@ fn an_unshared_value_goes_to_the_driver_if_its_maker_has_left() {
     assert!(other.wakes() > 0);
     assert_eq!(other.ready().map(|outcome| outcome.value), Ok(5));
     assert_eq!((runs.started(), group.in_flight()), (2, 0));
+}
+
+/// Nobody is left who could be given it, though one caller has still to hear that it was left. The next caller begins afresh.
+#[test]
+fn a_value_that_nobody_waits_for_any_more_is_not_asked_about() {
+    for inline in [false, true] {
+        let group = Group::new();
+        let never = |_: &u32| -> bool { panic!("nobody waits for it") };
+        let lead = group.try_lead(&1).expect("free");
+        let mut fails = Task::waiting(group.call(&1).on_abandon(OnAbandon::Fail).run(|| async { 8 }));
+        let call = group.call(&1).share_if(never);
+        let mut heir = if inline {
+            Task::waiting(call.run_inline(|| async { 9 }))
+        } else {
+            Task::waiting(call.run(|| async { 9 }))
+        };
+        drop(lead);
+        let outcome = heir.ready().expect("it has taken over");
+        assert_eq!((outcome.value, outcome.role, outcome.shared), (9, Role::TookOver, false));
+        assert_eq!((group.in_flight(), group.stats().abandons), (0, 1), "only the guard has left a follower");
+        let mut next = Task::new(group.call(&1).max_attempts(1).run(|| async { 7 }));
+        assert_eq!(next.ready().map(|outcome| outcome.role), Ok(Role::Led));
+        assert_eq!(fails.ready().map(|outcome| outcome.value), Err(CallError::Abandoned));
+        assert_eq!(group.in_flight(), 0);
+    }
 }
 
 #[test]
