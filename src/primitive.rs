@@ -157,12 +157,17 @@ pub(crate) fn discard_panic(payload: Box<dyn Any + Send>) {
     }
 }
 
-/// Wakes every one of `wakers`, whatever panics: the first panic goes on after the last of them is awake, unless the thread
-/// is already panicking.
-pub(crate) fn wake_all(mut wakers: impl Iterator<Item = Waker>) {
+/// Wakes every one of `wakers`, whatever panics.
+pub(crate) fn wake_all(wakers: impl Iterator<Item = Waker>) {
+    for_all(wakers, Waker::wake);
+}
+
+/// Calls `f` with every one of `items`, whatever panics: the first panic goes on after the last of them has had its turn, unless
+/// the thread is already panicking.
+pub(crate) fn for_all<T>(mut items: impl Iterator<Item = T>, mut f: impl FnMut(T)) {
     let mut first_panic = None;
-    // Caught once for as many as wake without a panic.
-    while let Err(payload) = catch_panic(|| wakers.by_ref().for_each(Waker::wake)) {
+    // Caught once for as many as go without a panic.
+    while let Err(payload) = catch_panic(|| items.by_ref().for_each(&mut f)) {
         match first_panic {
             None => first_panic = Some(payload),
             Some(_) => discard_panic(payload),

@@ -187,8 +187,8 @@ where
             match polled {
                 Poll::Pending => self.running.push(load),
                 Poll::Ready(loaded) => {
-                    let Load { leads, future, .. } = load;
-                    land_all(self.group, leads, loaded, &mut self.values);
+                    let Load { leads, number, future } = load;
+                    land_all(self.group, number, leads, loaded, &mut self.values);
                     drop(future);
                 }
             }

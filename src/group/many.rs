@@ -4,7 +4,7 @@ use super::{Entered, Group, Leading, Newcomer, Shared, Slot};
 use crate::call::Defaults;
 use crate::error::CallError;
 use crate::flight::Seat;
-use crate::primitive::{Arc, GoingBy, ThreadNumber};
+use crate::primitive::{Arc, GoingBy, ThreadNumber, for_all};
 use crate::table::FlightId;
 use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
@@ -83,18 +83,25 @@ pub(crate) fn missing<'q, Q: ?Sized, L>(keys: &[&'q Q], leads: &[(usize, L)]) ->
     leads.iter().map(|&(index, _)| keys[index]).collect()
 }
 
-/// Lands each lead with its value; the values stay with the batch. A `Vec` of the wrong length abandons them all.
+/// Lands each lead of `me` with its value; the values stay with the batch. A `Vec` of the wrong length abandons them all. If
+/// code of a value, a key or a waiter panics, that concerns no other key: the panic goes on when all have landed.
 #[track_caller]
 pub(crate) fn land_all<K, V: Clone, S>(
     group: &Group<K, V, S>,
+    me: Option<ThreadNumber>,
     leads: Vec<(usize, Leading<'_, K, V, S>)>,
     loaded: Vec<V>,
     values: &mut [Option<V>],
 ) {
     check_length(leads.len(), loaded.len());
-    for ((index, leading), value) in leads.into_iter().zip(loaded) {
-        values[index] = Some(leading.finish(value, |value| group.defaults.shares(value)).value);
-    }
+    let shares = |value: &V| {
+        // It belongs to the work; who is woken does not.
+        let _polling = group.defaults.share_if.is_some().then(|| Polling::begin(me));
+        group.defaults.shares(value)
+    };
+    for_all(leads.into_iter().zip(loaded), |((index, leading), value)| {
+        values[index] = Some(leading.finish(value, shares).value);
+    });
 }
 
 #[track_caller]

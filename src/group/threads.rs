@@ -127,12 +127,12 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
         V: Clone,
     {
-        let Batch { order, keys, leads, waits } =
-            self.enter_many(ThreadNumber::current(), keys, sit, Following::new)?;
+        let me = ThreadNumber::current();
+        let Batch { order, keys, leads, waits } = self.enter_many(me, keys, sit, Following::new)?;
         let mut values: Vec<Option<V>> = keys.iter().map(|_| None).collect();
         if !leads.is_empty() {
             let loaded = work(missing(&keys, &leads));
-            land_all(self, leads, loaded, &mut values);
+            land_all(self, me, leads, loaded, &mut values);
         }
         let deadline = Deadline::after(wait_timeout);
         for (index, following) in waits {
@@ -150,7 +150,7 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
                 Followed::Failed(error) => return Err(error),
             };
             let loaded = work(Vec::from([key]));
-            land_all(self, Vec::from([(index, leading)]), loaded, &mut values);
+            land_all(self, me, Vec::from([(index, leading)]), loaded, &mut values);
         }
         Ok(in_order(&order, values))
     }

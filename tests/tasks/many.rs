@@ -5,6 +5,7 @@ use oneflight::{CallError, SyncGroup};
 use std::cell::RefCell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
 
 /// Notes which keys were asked for, waits at `gate`, and returns ten times each.
@@ -206,6 +207,70 @@ fn a_follower_that_is_polled_while_a_batch_lands_is_not_taken_for_its_work() {
     assert_eq!(many.ready(), Ok(vec![10, 20]));
     assert!(follower.has_ended());
     assert_eq!((asked.borrow().len(), group.in_flight()), (1, 0));
+}
+
+/// What goes wrong as one key lands, here in code of its value, is no concern of the others.
+#[test]
+fn a_panic_as_one_key_lands_keeps_no_value_from_the_followers_of_another() {
+    let (group, asked, runs, gate) = (
+        Group::builder().share_if(|value| if *value == 10 { panic!("the first value") } else { *value != 20 }).build(),
+        RefCell::default(),
+        Runs::default(),
+        Gate::default(),
+    );
+    let mut many = Task::waiting(group.do_many(&[1, 2, 3], |keys| load(&asked, gate.clone(), keys)));
+    let mut followers = [1, 2, 3].map(|key: u32| {
+        let key: &u32 = Box::leak(Box::new(key));
+        Task::waiting(group.do_call(key, work(&runs, &gate, 7)))
+    });
+    gate.open();
+    let payload = catch_unwind(AssertUnwindSafe(|| many.poll().is_ready())).expect_err("it panics");
+    assert_eq!(message(payload), "the first value");
+    assert_eq!(followers.each_mut().map(|follower| follower.ready()), [7, 7, 30]);
+    assert_eq!((runs.started(), group.in_flight()), (2, 0));
+
+    let group: SyncGroup<u32, u32> = SyncGroup::builder().share_if(|value| *value != 10 || panic!("likewise")).build();
+    let panicked = std::thread::scope(|scope| {
+        let mut follower = None;
+        let load = |keys: Vec<&u32>| {
+            let calls = [1, 2].map(|key| {
+                scope.spawn({
+                    let group = &group;
+                    move || group.do_call(&key, || 7)
+                })
+            });
+            while group.waiters(&1) + group.waiters(&2) < 2 {
+                std::thread::yield_now();
+            }
+            follower = Some(calls);
+            keys.into_iter().map(|key| key * 10).collect()
+        };
+        let panicked = catch_unwind(AssertUnwindSafe(|| group.do_many(&[1, 2], load)));
+        let values = follower.expect("it has loaded").map(|call| call.join().expect("it does not panic"));
+        assert_eq!(values, [7, 20]);
+        panicked
+    });
+    assert_eq!(message(panicked.expect_err("it panics")), "likewise");
+    assert_eq!(group.in_flight(), 0);
+}
+
+/// E1: the predicate belongs to the work.
+#[test]
+fn e1_a_call_of_its_own_key_where_a_batch_asks_whether_to_share_is_told() {
+    static GROUP: OnceLock<Group> = OnceLock::new();
+    let told = |_: &u32| {
+        let group = GROUP.get().expect("it has been made");
+        let called = Task::new(group.call(&1).run_inline(|| async { 0 })).ready();
+        called.map(|outcome| outcome.value) == Err(CallError::Reentrant)
+    };
+    let group = GROUP.get_or_init(|| Group::builder().share_if(told).build());
+    let (asked, gate) = (RefCell::default(), Gate::default());
+    let mut many = Task::waiting(group.do_many(&[1, 2], |keys| load(&asked, gate.clone(), keys)));
+    let mut follower = Task::waiting(group.do_call(&1, || async { 0 }));
+    gate.open();
+    assert_eq!(many.ready(), [10, 20]);
+    assert_eq!(follower.ready(), 10);
+    assert_eq!(group.in_flight(), 0);
 }
 
 #[test]
