@@ -24,7 +24,7 @@ use crate::call::{Defaults, OnAbandon};
 use crate::flight::{Join, Seat};
 use crate::outcome::FlightInfo;
 use crate::primitive::{AgeClock, Arc, ThreadNumber};
-use crate::table::{self, FlightId, Found, Table};
+use crate::table::{self, FlightId, Found, KeyHash, Table};
 use core::hash::{BuildHasher, Hash};
 use hashbrown::Equivalent;
 
@@ -41,6 +41,14 @@ pub(crate) type Entry<K, V> = table::Entry<K, Arc<Slot<V>>>;
 pub(crate) struct Newcomer {
     pub(crate) on_abandon: OnAbandon,
     pub(crate) max_attempts: u32,
+}
+
+/// Who enters, and where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entrant {
+    /// Who is written down as the leader if it leads: this thread, or a batch that it goes by.
+    pub(crate) me: Option<ThreadNumber>,
+    pub(crate) hash: KeyHash,
 }
 
 /// What came of entering the table.
@@ -67,14 +75,15 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
         M: FnOnce() -> K,
     {
-        self.enter_as(ThreadNumber::current(), key, make_key, newcomer, sit, wait)
+        let entrant = Entrant { me: ThreadNumber::current(), hash: self.table.hash(key) };
+        self.enter_as(entrant, key, make_key, newcomer, sit, wait)
     }
 
-    /// [`enter`](Self::enter) of a caller that is `me`, if it leads: this thread, or a batch that it goes by.
+    /// [`enter`](Self::enter), for who knows more.
     #[inline]
     pub(crate) fn enter_as<'g, Q, M, T, W>(
         &'g self,
-        me: Option<ThreadNumber>,
+        entrant: Entrant,
         key: &Q,
         make_key: M,
         newcomer: Newcomer,
@@ -91,7 +100,8 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             Reentrant,
         }
         let Newcomer { on_abandon, max_attempts } = newcomer;
-        let found = self.table.join_or_lead(self.table.hash(key), key, make_key, me, |entry, counts| {
+        let Entrant { me, hash } = entrant;
+        let found = self.table.join_or_lead(hash, key, make_key, me, |entry, counts| {
             if entry.leader.is_some_and(ThreadNumber::is_here) {
                 return Joined::Reentrant;
             }

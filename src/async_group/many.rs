@@ -3,7 +3,7 @@
 use super::AsyncGroup;
 use super::place::{Arrival, Place};
 use crate::error::CallError;
-use crate::group::{Batch, Entered, Group, Leading, Newcomer, Polling, in_order, land_all, missing, own};
+use crate::group::{Batch, Entered, Entrant, Group, Leading, Newcomer, Polling, in_order, land_all, missing, own};
 use crate::primitive::{ThreadNumber, resume_panic};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -228,7 +228,7 @@ where
         let me = self.number_of_next();
         let polling = Polling::begin(me);
         let entered = self.group.enter_as(
-            me,
+            Entrant { me, hash: self.group.table.hash(key) },
             key,
             || key.to_owned(),
             newcomer,

@@ -1,6 +1,6 @@
 //! Batches: which keys of a call with several are to be loaded, and which are in flight already.
 
-use super::{Entered, Group, Leading, Newcomer, Shared, Slot};
+use super::{Entered, Entrant, Group, Leading, Newcomer, Shared, Slot};
 use crate::call::Defaults;
 use crate::error::CallError;
 use crate::flight::Seat;
@@ -34,13 +34,14 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
     {
         let mut batch = Batch { order: Vec::new(), keys: Vec::new(), leads: Vec::new(), waits: Vec::new() };
-        let mut known = HashTable::<(u64, usize)>::new();
+        let (mut hashes, mut known) = (Vec::new(), HashTable::new());
         for key in keys {
-            let hash = self.table.hash(key).bits();
-            let found = known.find(hash, |&(_, index)| batch.keys[index] == key).map(|&(_, index)| index);
+            let hash = self.table.hash(key);
+            let found = known.find(hash.bits(), |&index| batch.keys[index] == key).copied();
             batch.order.push(found.unwrap_or(batch.keys.len()));
             if found.is_none() {
-                known.insert_unique(hash, (hash, batch.keys.len()), |&(hash, _)| hash);
+                hashes.push(hash);
+                known.insert_unique(hash.bits(), batch.keys.len(), |&index| hashes[index].bits());
                 batch.keys.push(key);
             }
         }
@@ -48,8 +49,8 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         let newcomer = Newcomer { on_abandon, max_attempts };
         // Younger than the leads, so ended before they are dropped: that wakes followers, and none of them runs inside here.
         let _polling = Polling::begin(me);
-        for (index, &key) in batch.keys.iter().enumerate() {
-            match self.enter_as(me, key, || key.to_owned(), newcomer, &mut sit, &mut wait) {
+        for (index, (&key, hash)) in batch.keys.iter().zip(hashes).enumerate() {
+            match self.enter_as(Entrant { me, hash }, key, || key.to_owned(), newcomer, &mut sit, &mut wait) {
                 Entered::Lead(leading) => batch.leads.push((index, leading)),
                 Entered::Wait(waiter) => batch.waits.push((index, waiter)),
                 Entered::Reentrant => return Err(CallError::Reentrant),

@@ -2,8 +2,9 @@
 
 use crate::by_hand::{Gate, Group, Runs, Task, message, work};
 use oneflight::SyncGroup;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Notes which keys were asked for, waits at `gate`, and returns ten times each.
@@ -24,6 +25,27 @@ fn each_key_is_loaded_once_and_values_come_in_the_order_of_the_keys() {
     assert!(Task::new(group.do_many(&[], |keys| load(&asked, gate.clone(), keys))).ready().is_empty());
     assert_eq!(asked.borrow().len(), 1, "nothing was missing");
     assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn a_batch_hashes_each_of_its_keys_once() {
+    thread_local!(static HASHED: Cell<u32> = const { Cell::new(0) });
+    #[derive(Clone, PartialEq, Eq)]
+    struct Key(u32);
+    impl Hash for Key {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            HASHED.set(HASHED.get() + 1);
+            self.0.hash(state);
+        }
+    }
+    let keys = [1, 2, 3].map(Key);
+    let group: oneflight::AsyncGroup<Key, u32> = oneflight::AsyncGroup::new();
+    let load = async |keys: Vec<&Key>| keys.into_iter().map(|key| key.0 * 10).collect::<Vec<_>>();
+    assert_eq!(Task::new(group.do_many(&keys, load)).ready(), [10, 20, 30]);
+    assert_eq!(HASHED.take(), 3);
+    let group: SyncGroup<Key, u32> = SyncGroup::new();
+    assert_eq!(group.do_many(&keys, |keys| keys.into_iter().map(|key| key.0 * 10).collect()), [10, 20, 30]);
+    assert_eq!(HASHED.take(), 3);
 }
 
 #[test]
