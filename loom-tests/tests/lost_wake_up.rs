@@ -68,6 +68,21 @@ fn landing_reaches_the_third_follower() {
     });
 }
 
+/// Those that would leave with their attempt look under the lock, and each finds the value.
+#[test]
+fn landing_reaches_two_that_would_fail() {
+    check(|| {
+        let group = new_group();
+        let leader = lead(&group);
+        let followers = [1, 2].map(|own| {
+            spawn(&group, move |group| assert_served(group.call(&KEY).on_abandon(OnAbandon::Fail).run(|| own), own))
+        });
+        leader.land(0);
+        join_all(followers);
+        assert_nothing_left(&group);
+    });
+}
+
 /// The leader leaves between any two steps of a follower that listens, looks and goes to sleep.
 #[test]
 fn abandoning_wakes_a_follower() {

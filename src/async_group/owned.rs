@@ -119,7 +119,12 @@ where
             |group, id, task| Place::waiting(group, id, task, on_abandon),
         );
         match entered {
-            Entered::Lead(leading) => self.lead(leading, &mut made, cx),
+            Entered::Lead(leading) => {
+                let polled = self.lead(leading, &mut made, cx);
+                // Not left to the end of this function: its value would leak if the destructor of the work panicked there.
+                drop(made);
+                polled
+            }
             Entered::Wait(place) => {
                 self.place = Some(place);
                 self.resume(cx)

@@ -306,9 +306,11 @@ where
             });
             (Verdict::Remove, landed)
         });
-        let ((landed, _me), entry) = landed.expect("a flight that is led is in the table");
+        let ((landed, me), entry) = landed.expect("a flight that is led is in the table");
         let unshared = landed.send();
+        // What is the user's is dropped before there is a value to return: one that is under way leaks if a destructor panics.
         drop(entry);
+        drop(me);
         // Whoever was there has left meanwhile, or the value is in good hands.
         let Some(unshared) = unshared else { return Arrival::Landed(kept, self.role()) };
         drop(kept);

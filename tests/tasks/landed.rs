@@ -3,9 +3,11 @@
 use crate::by_hand::{Gate, Task};
 use oneflight::{AsyncGroup, CallError, OnAbandon};
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 /// A value that counts its clones, and can be asked how many of it there are.
 struct Counted {
@@ -150,4 +152,46 @@ fn followers_of_every_kind_that_leave_leave_no_value_behind() {
     assert_eq!(stale.values(), 1);
     drop(maker);
     assert_eq!((stale.values(), stale.group.in_flight()), (0, 0));
+}
+
+/// Work with the value `.0`, which waits for the gate if there is one, and panics when it is dropped.
+struct PanicsWhenDropped(Arc<()>, Option<Gate>);
+
+impl Future for PanicsWhenDropped {
+    type Output = Arc<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Arc<()>> {
+        let gate = self.1.as_mut().map_or(Poll::Ready(()), |gate| Pin::new(gate).poll(cx));
+        gate.map(|()| Arc::clone(&self.0))
+    }
+}
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        panic!("work that panics when it is dropped");
+    }
+}
+
+/// Whatever else becomes of the call: the value is dropped, not leaked.
+#[test]
+fn c8_a_value_whose_work_panics_when_it_is_dropped_is_not_leaked() {
+    let value = Arc::new(());
+    for waits in [false, true] {
+        for followers in 0..2 {
+            let group = oneflight::AsyncGroup::<u32, Arc<()>>::new();
+            let gate = Gate::default();
+            let work = || PanicsWhenDropped(Arc::clone(&value), waits.then(|| gate.clone()));
+            let mut call = Task::new(group.do_call(&1, work));
+            if waits {
+                assert!(call.poll().is_pending());
+            }
+            let follow = || Task::waiting(group.do_call(&1, || async { unreachable!("a flight is on") }));
+            let mut others: Vec<_> = (0..if waits { followers } else { 0 }).map(|_| follow()).collect();
+            gate.open();
+            assert!(catch_unwind(AssertUnwindSafe(|| call.poll().is_ready())).is_err());
+            others.iter_mut().for_each(|other| drop(other.ready()));
+            drop((call, others));
+            assert_eq!(Arc::strong_count(&value), 1, "waits: {waits}, followers: {followers}");
+        }
+    }
 }
