@@ -1,9 +1,9 @@
 //! What a cache has done so far.
 
-use crossbeam_utils::CachePadded;
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+mod stripes;
+
 use std::time::Duration;
+use stripes::Stripes;
 
 /// What a cache has done since it was made. The numbers are read one after the other, and others go on meanwhile.
 ///
@@ -176,12 +176,12 @@ pub(crate) enum Count {
 }
 
 const COUNTS: usize = Count::BreakerOpened as usize + 1;
-const STRIPES: usize = 16;
 
-/// The counters, in stripes: threads that count at the same time mostly do so in different cache lines.
+/// A cell for each count, and then one for each bucket of load times.
+const CELLS: usize = COUNTS + BUCKETS;
+
 pub(crate) struct Counters {
-    stripes: Box<[CachePadded<[AtomicU64; COUNTS]>]>,
-    load_times: [AtomicU64; BUCKETS],
+    stripes: Stripes<CELLS>,
     #[cfg(feature = "metrics")]
     exported: crate::observe::Exported,
 }
@@ -189,8 +189,7 @@ pub(crate) struct Counters {
 impl Counters {
     pub(crate) fn new(#[cfg(feature = "metrics")] name: &str) -> Self {
         Self {
-            stripes: (0..STRIPES).map(|_| CachePadded::new([const { AtomicU64::new(0) }; COUNTS])).collect(),
-            load_times: [const { AtomicU64::new(0) }; BUCKETS],
+            stripes: Stripes::new(),
             #[cfg(feature = "metrics")]
             exported: crate::observe::Exported::new(name),
         }
@@ -198,21 +197,19 @@ impl Counters {
 
     #[inline]
     pub(crate) fn add(&self, count: Count) {
-        self.stripes[stripe()][count as usize].fetch_add(1, Ordering::Relaxed);
+        self.stripes.add(count as usize);
         #[cfg(feature = "metrics")]
         self.exported.add(count);
     }
 
     pub(crate) fn took(&self, load: Duration) {
-        self.load_times[LoadTimes::bucket(load)].fetch_add(1, Ordering::Relaxed);
+        self.stripes.add(COUNTS + LoadTimes::bucket(load));
         #[cfg(feature = "metrics")]
         self.exported.took(load);
     }
 
     pub(crate) fn stats(&self, evictions: u64) -> Stats {
-        let sum = |count: Count| {
-            self.stripes.iter().map(|stripe| stripe[count as usize].load(Ordering::Relaxed)).sum::<u64>()
-        };
+        let sum = |count: Count| self.stripes.sum(count as usize);
         Stats {
             hits: sum(Count::Hits),
             early: sum(Count::Early),
@@ -234,25 +231,9 @@ impl Counters {
             fallbacks: sum(Count::Fallbacks),
             breaker_opened: sum(Count::BreakerOpened),
             evictions,
-            load_times: LoadTimes { buckets: std::array::from_fn(|i| self.load_times[i].load(Ordering::Relaxed)) },
+            load_times: LoadTimes { buckets: std::array::from_fn(|bucket| self.stripes.sum(COUNTS + bucket)) },
         }
     }
-}
-
-/// This thread's stripe. Threads get them by turns.
-#[inline]
-fn stripe() -> usize {
-    std::thread_local! {
-        static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
-    }
-    let stripe = STRIPE.get();
-    if stripe < STRIPES {
-        return stripe;
-    }
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    let stripe = THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES;
-    STRIPE.set(stripe);
-    stripe
 }
 
 #[cfg(test)]
