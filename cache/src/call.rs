@@ -59,7 +59,7 @@ impl<'a, C, Q: ?Sized> Call<'a, C, Q> {
         self
     }
 
-    /// Calls the loader as if there were no cache: nothing is read, waited for or stored.
+    /// Calls the loader as if there were no cache: nothing is read, waited for or stored. It is counted as a load.
     ///
     /// # Examples
     ///

@@ -28,7 +28,7 @@ pub struct Stats {
     pub early: u64,
     /// Calls that got a value that was not fresh any more.
     pub stale: u64,
-    /// Runs of a loader, those of refreshes included.
+    /// Runs of a loader, those of refreshes and of calls that bypass the cache included.
     pub loads: u64,
     /// Calls that waited for another's load.
     pub joins: u64,

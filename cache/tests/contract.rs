@@ -76,6 +76,7 @@ cases! {
     loads::without_coalescing_each_caller_loads;
     loads::without_coalescing_an_older_load_does_not_replace_a_newer_value;
     loads::a_bypass_reads_joins_and_stores_nothing;
+    loads::a_bypass_is_counted_as_other_loads_are;
     loads::a_refresh_on_demand_loads_whatever_is_there;
 
     ttl::a_value_expires_when_its_time_has_come_and_not_before;

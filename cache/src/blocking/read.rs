@@ -68,7 +68,7 @@ where
         L: FnOnce() -> Result<V, E>,
     {
         if options.bypass {
-            return self.bypass(loader);
+            return block_on(self.inner.bypass(None, async { loader() }));
         }
         let now = self.inner.now();
         let store = &self.inner.store.0;
@@ -204,14 +204,5 @@ where
             return None;
         };
         outcome.ok()?.value?.ok()
-    }
-
-    fn bypass<L>(&self, loader: L) -> Result<Fetched<V>, Error<E>>
-    where
-        L: FnOnce() -> Result<V, E>,
-    {
-        let begun = self.inner.now();
-        let value = loader().map_err(|error| Error::Load(Arc::new(error)))?;
-        Ok(Fetched { value, source: Source::Loaded, age: self.inner.now().since(begun) })
     }
 }

@@ -38,7 +38,7 @@ where
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
         if options.bypass {
-            return self.bypass(options, loader).await;
+            return self.inner.bypass(options.timeout, async { loader().await }).await;
         }
         let now = self.inner.now();
         let look = self.inner.look::<Q>(key, now);
@@ -215,17 +215,5 @@ where
             None
         };
         flight.or(cancelled).await
-    }
-
-    /// Loads as if there were no cache.
-    async fn bypass<L, F>(&self, options: Options, loader: L) -> Result<Fetched<V>, Error<E>>
-    where
-        L: FnOnce() -> F,
-        F: Future<Output = Result<V, E>>,
-    {
-        let begun = self.inner.now();
-        let loaded = within(options.timeout, &self.inner.config.timer, loader()).await.ok_or(Error::Deadline)?;
-        let value = loaded.map_err(|error| Error::Load(Arc::new(error)))?;
-        Ok(Fetched { value, source: Source::Loaded, age: self.inner.now().since(begun) })
     }
 }

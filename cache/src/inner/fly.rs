@@ -1,7 +1,7 @@
 //! The flight of a key: how its value gets into the store.
 
 use super::{Begun, CountsPanic, Flown, Inner, Landed, Why, copy};
-use crate::entry::Entry;
+use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
 use crate::fill::{Action, Config as FillConfig, Event, Fill, Outcome, Published};
 use crate::loads::{Load, Storing};
@@ -136,17 +136,46 @@ impl<V, S> Inner<V, S> {
             None => Some(Err(Error::LoadTimedOut)),
             Some(result) => result.map(|result| result.map_err(|error| Error::Load(Arc::new(error)))),
         };
+        let ended = self.count_run(at, result.as_ref());
+        (result, ended)
+    }
+
+    /// A loader that began `at` that time has ended, now.
+    fn count_run<T, E>(&self, at: Time, result: Option<&Result<T, Error<E>>>) -> Time {
         let ended = self.now();
         let took = ended.since(at);
         self.counters.took(took);
         self.note_cost(took);
         #[cfg(feature = "tracing")]
-        match &result {
+        match result {
             Some(Ok(_)) => tracing::debug!(target: "oneflight_cache", ?took, "loaded"),
             Some(Err(_)) => tracing::warn!(target: "oneflight_cache", ?took, "the load failed"),
             None => tracing::warn!(target: "oneflight_cache", ?took, "the loader panicked"),
         }
-        (result, ended)
+        #[cfg(not(feature = "tracing"))]
+        let _ = result;
+        ended
+    }
+
+    /// Loads as if there were no cache, but for its numbers.
+    pub(crate) async fn bypass<E>(
+        &self,
+        limit: Option<Duration>,
+        loader: impl Future<Output = Result<V, E>>,
+    ) -> Result<Fetched<V>, Error<E>> {
+        let begun = self.now();
+        self.counters.add(Count::Loads);
+        let _counts = CountsPanic(&self.counters);
+        let result = match within(limit, &self.config.timer, loader).await {
+            // The limit is the call's.
+            None => Err(Error::Deadline),
+            Some(result) => result.map_err(|error| Error::Load(Arc::new(error))),
+        };
+        if result.is_err() {
+            self.counters.add(Count::LoadErrors);
+        }
+        let ended = self.count_run(begun, Some(&result));
+        result.map(|value| Fetched { value, source: Source::Loaded, age: ended.since(begun) })
     }
 
     /// Stores a value that was loaded from the one time to the other.

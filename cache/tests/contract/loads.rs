@@ -150,6 +150,21 @@ pub(crate) fn a_bypass_reads_joins_and_stores_nothing<W: Way>() {
     assert_eq!(told(cache.get_or_load("on", uncalled())), (3, Source::Hit));
 }
 
+pub(crate) fn a_bypass_is_counted_as_other_loads_are<W: Way>() {
+    let (cache, _) = cache::<W, u32>(|builder| builder.max_loads(0));
+    assert_eq!(told(cache.bypass("k", || Ok(1))), (1, Source::Loaded));
+    assert_eq!(failure(cache.bypass("k", || Err(Fail(2)))), 2);
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.load_errors, stats.load_times.count()), (2, 1, 2));
+    let caller = run({
+        let cache = cache.clone();
+        move || cache.bypass("k", || std::panic::panic_any(Fail(3)))
+    });
+    assert_eq!(*caller.panic().downcast::<Fail>().unwrap(), Fail(3));
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.load_errors, stats.overloaded), (3, 2, 0));
+}
+
 pub(crate) fn a_refresh_on_demand_loads_whatever_is_there<W: Way>() {
     let (cache, clock) = cache::<W, u32>(|builder| builder);
     cache.put("k", 1).unwrap();

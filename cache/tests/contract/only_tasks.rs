@@ -65,6 +65,22 @@ fn a_lone_leader_that_is_dropped_leaves_the_key_free() {
     });
 }
 
+#[test]
+fn a_bypass_that_takes_too_long_is_counted_as_a_load_that_failed() {
+    within_limit(|| {
+        let (cache, clock) = plain(|builder| builder);
+        block_on(async {
+            let call = cache.call("k").bypass().timeout(SECOND);
+            let mut late = pin!(call.get_or_load(pending));
+            assert!(poll_once(&mut late).await.is_none());
+            clock.advance(SECOND);
+            assert!(matches!(late.await, Err(Error::Deadline)));
+            let stats = cache.stats();
+            assert_eq!((stats.loads, stats.load_errors, stats.load_times.count()), (1, 1, 1));
+        });
+    });
+}
+
 /// A loader may start its work when it is called, before its future is polled: in a thread, or as a task of its own.
 #[test]
 fn a_loader_that_begins_when_it_is_called_is_made_void_by_a_write_from_then_on() {
