@@ -18,11 +18,12 @@ use crate::keeper::Keeper;
 use crate::memory::Memory;
 use crate::stats::Stats;
 use crate::store::{Blocking, BlockingStore};
-use crate::time::block_on;
+use crate::time::{block_on, block_on_pinned};
 use hashbrown::Equivalent;
 use oneflight::SyncGroup;
 use std::fmt;
 use std::hash::Hash;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -220,7 +221,7 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
         S: BlockingStore<Q, V>,
     {
-        block_on(self.shared.inner.write(key, Some(value), || _ = self.shared.group.forget(key)))
+        block_on_pinned(pin!(self.shared.inner.write(key, Some(value), || _ = self.shared.group.forget(key))))
     }
 
     /// Removes the value of `key`. Whoever calls after this has returned gets no value whose load began before: the load that
@@ -249,7 +250,7 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
         S: BlockingStore<Q, V>,
     {
-        block_on(self.shared.inner.write(key, None, || _ = self.shared.group.forget(key)))
+        block_on_pinned(pin!(self.shared.inner.write(key, None, || _ = self.shared.group.forget(key))))
     }
 
     /// As [`invalidate`](Self::invalidate), for all keys.

@@ -6,7 +6,7 @@ use crate::blocking::{self, ThreadSide};
 use crate::cache::{Cache, TaskSide};
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
-use crate::fill::Event;
+use crate::fill::Published;
 use crate::inner::{Flown, Inner, Landed, Leave, Seen, Side, Why, copy};
 use crate::loads::Calling;
 use crate::plan::Plan;
@@ -172,8 +172,8 @@ impl<V, S> Inner<V, S> {
                     let panicked = match copy(&value) {
                         Ok(value) => {
                             let times = [begun, ended];
-                            if self.publish(key, load, value, times, former.as_ref(), limit).await == Event::Invalidated
-                            {
+                            let published = self.publish(key, load, value, times, former.as_ref(), limit).await;
+                            if published == Published::Invalidated {
                                 self.counters.add(Count::Invalidated);
                             }
                             None

@@ -1,8 +1,9 @@
 //! Time: what the clock says, and what wakes tasks later.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 /// A moment on a cache's own clock, to the nanosecond. It means nothing on another clock, and nothing in another process.
@@ -207,24 +208,35 @@ pub(crate) async fn within<T>(
     timer: &Arc<dyn Timer>,
     future: impl Future<Output = T>,
 ) -> Option<T> {
-    let mut future = std::pin::pin!(future);
+    pinned_within(limit, timer, pin!(future)).await
+}
+
+/// That, for one that is where it is to stay, so it need not be moved.
+pub(crate) fn pinned_within<T, F: Future<Output = T>>(
+    limit: Option<Duration>,
+    timer: &Arc<dyn Timer>,
+    mut future: Pin<&mut F>,
+) -> impl Future<Output = Option<T>> {
     let mut sleep = None;
-    std::future::poll_fn(|cx| {
-        use std::task::Poll;
+    std::future::poll_fn(move |cx| {
         if let Poll::Ready(value) = future.as_mut().poll(cx) {
             return Poll::Ready(Some(value));
         }
         let Some(limit) = limit else { return Poll::Pending };
         sleep.get_or_insert_with(|| timer.sleep(limit)).as_mut().poll(cx).map(|()| None)
     })
-    .await
 }
 
 /// Drives a future on this thread. Most are ready at once here, and need nothing to be woken by.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    match future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
-        std::task::Poll::Ready(value) => value,
-        std::task::Poll::Pending => futures_lite::future::block_on(future),
+    block_on_pinned(pin!(future))
+}
+
+/// That, for one that need not be moved.
+#[inline]
+pub(crate) fn block_on_pinned<T>(mut future: Pin<&mut impl Future<Output = T>>) -> T {
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => futures_lite::future::block_on(future),
     }
 }

@@ -9,12 +9,13 @@ use crate::helpers::deadline;
 use crate::inner::{Begun, Flown, Landed, Leave, Why};
 use crate::plan::Plan;
 use crate::store::BlockingStore;
-use crate::time::{Time, block_on};
+use crate::time::{Time, block_on, block_on_pinned};
 use hashbrown::Equivalent;
 use oneflight::{CallError, Role};
 use std::future::Future;
 use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -178,7 +179,7 @@ where
         loader: impl Future<Output = Option<Result<V, E>>>,
     ) -> Flown<V, E> {
         if self.inner.store.0.lease().is_none() {
-            return block_on(self.inner.fly(key, why, None, begun, loader));
+            return block_on_pinned(pin!(self.inner.fly(key, why, None, begun, loader)));
         }
         let side = Box::new(ThreadSide { shared: self, key, until });
         block_on(self.inner.fly_leased(key, why, None, begun, loader, side))

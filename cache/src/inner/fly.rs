@@ -3,15 +3,28 @@
 use super::{Begun, CountsPanic, Flown, Inner, Landed, Why, copy};
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
-use crate::fill::{Action, Config as FillConfig, Event, Fill, Outcome, Published};
+use crate::fill::Published;
 use crate::loads::{Load, Storing};
 use crate::stats::Count;
 use crate::store::Store;
-use crate::time::{Time, within};
+use crate::time::{Time, pinned_within, within};
 use std::future::Future;
 use std::hash::Hash;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+
+impl Why {
+    /// Whether a value is to be loaded, if this is what is there.
+    fn calls_for_load<V>(self, entry: Option<&Entry<V>>, now: Time) -> bool {
+        match (self, entry) {
+            (Self::Asked, _) => true,
+            (Self::Missing(_), entry) => entry.is_none_or(|entry| entry.fresh_until() <= now),
+            // Not if what was to be refreshed has gone.
+            (Self::Refresh { seen, .. }, entry) => entry.is_some_and(|entry| entry.version() == seen),
+        }
+    }
+}
 
 impl<V, S> Inner<V, S> {
     /// Loads a value by `loader`, unless there is one by now, and stores it, unless the key is written meanwhile. `None` from
@@ -30,92 +43,58 @@ impl<V, S> Inner<V, S> {
         S: Store<K, V>,
         F: Future<Output = Option<Result<V, E>>>,
     {
-        // Clocks are slow: it is now until the loader has run.
+        // Clocks are slow: it is still that time until the loader has run.
         let Begun { mut load, at: begun } = begun;
-        let mut now = begun;
-        let clock = |time: Time| time.since(Time::START);
-        // No epoch is ever forgotten here.
-        let config = FillConfig { epoch_life: Duration::MAX, ..FillConfig::default() };
-        let mut fill = match why {
-            Why::Missing(_) | Why::Asked => Fill::read(config, 0, clock(now)),
-            Why::Refresh { seen, .. } => Fill::refresh(config, 0, seen, clock(now)),
+        let is_refresh = matches!(why, Why::Refresh { .. });
+        // The caller has read, and found nothing that will do. In this process a flight is its own lease: what is left to do is to
+        // look at what is there by now.
+        let (former, is_there) = match self.store.get(key, begun).await {
+            Ok(entry) if !why.calls_for_load(entry.as_ref(), begun) => {
+                if is_refresh {
+                    self.counters.add(Count::Ducked);
+                }
+                let fresh = entry.filter(|entry| begun < entry.fresh_until());
+                return fresh.map(|entry| Ok(Landed::found(entry, begun)));
+            }
+            Ok(entry) => (entry, true),
+            Err(error) => {
+                self.store_failed(error);
+                // The old value may still be there.
+                if is_refresh {
+                    return None;
+                }
+                (None, false)
+            }
         };
-        let mut loader = Some(loader);
-        let mut former = None;
-        let mut found: Option<Entry<V>> = None;
-        let mut loaded: Option<V> = None;
-        let mut error = None;
-        let mut panicked = None;
-        let mut action = fill.action();
-        loop {
-            let event = match action {
-                // The caller has read, and found nothing that will do.
-                Action::Read => Event::Miss { unreadable: None },
-                Action::Acquire { seen } => match self.store.get(key, now).await {
-                    Err(error) => {
-                        self.store_failed(error);
-                        Event::StoreError { ambiguous: false }
-                    }
-                    Ok(entry) => {
-                        let event = self.acquired(entry.as_ref(), seen, why, now);
-                        if event == Event::Filled {
-                            found = entry;
-                        } else {
-                            former = entry;
-                        }
-                        event
-                    }
-                },
-                Action::Load { .. } => {
-                    let (result, ended) = self.run(limit, now, loader.take()).await;
-                    now = ended;
-                    match result {
-                        Some(Ok(value)) => {
-                            loaded = Some(value);
-                            Event::LoadOk { store: true }
-                        }
-                        failed => {
-                            error = failed.and_then(Result::err);
-                            Event::LoadFailed
-                        }
-                    }
+        let (result, ended) = self.run(limit, begun, Some(loader)).await;
+        let value = match result {
+            Some(Ok(value)) => value,
+            failed => {
+                let error = failed.and_then(Result::err);
+                if !matches!(error, Some(Error::Overloaded)) {
+                    self.failed(&load, former.is_some());
                 }
-                Action::Publish { .. } => {
-                    let value = loaded.as_ref().expect("what is published was loaded");
-                    match copy(value) {
-                        Ok(value) => self.publish(key, &load, value, [begun, now], former.as_ref(), limit).await,
-                        Err(panic) => {
-                            panicked = Some(panic);
-                            Event::StoreError { ambiguous: false }
-                        }
-                    }
-                }
-                Action::Release => Event::Released,
-                Action::Wait { .. } => Event::Tick,
-                Action::Done(outcome) => {
-                    let loaded = loaded.map(|value| Landed::loaded(value, now.since(begun), panicked));
-                    let landed = loaded.or_else(|| found.map(|entry| Landed::found(entry, now)));
-                    let is_refresh = matches!(why, Why::Refresh { .. });
-                    return self.landed(&mut load, outcome, landed, error, former.is_some(), is_refresh);
+                return error.map(Err);
+            }
+        };
+        let (mut published, mut panicked) = (Published::Uncached, None);
+        if is_there {
+            published = match copy(&value) {
+                Ok(copy) => self.publish(key, &load, copy, [begun, ended], former.as_ref(), limit).await,
+                Err(panic) => {
+                    panicked = Some(panic);
+                    Published::Failed
                 }
             };
-            action = fill.step(event, clock(now)).unwrap_or_else(|refused| panic!("{refused}"));
         }
+        if published == Published::Invalidated {
+            self.counters.add(Count::Invalidated);
+        }
+        self.settle(&mut load, is_refresh, published);
+        Some(Ok(Landed::loaded(value, ended.since(begun), panicked)))
     }
 
-    /// In this process a flight is its own lease: what is left to do is to look at what is there. `seen` is what a refresh is to
-    /// replace.
-    fn acquired(&self, entry: Option<&Entry<V>>, seen: Option<u32>, why: Why, now: Time) -> Event {
-        match entry {
-            _ if why == Why::Asked => Event::Acquired { epoch: 0 },
-            Some(entry) if seen == Some(entry.version()) => Event::Acquired { epoch: 0 },
-            Some(entry) if now < entry.fresh_until() => Event::Filled,
-            _ if seen.is_some() => Event::Miss { unreadable: None },
-            _ => Event::Acquired { epoch: 0 },
-        }
-    }
-
-    /// Runs a loader that began `at` that time. Tells when it has ended, too.
+    /// Runs a loader that began `at` that time, unless there are too many. Tells when it has ended, too.
     pub(crate) async fn run<T, E, F>(
         &self,
         limit: Option<Duration>,
@@ -129,10 +108,10 @@ impl<V, S> Inner<V, S> {
             self.counters.add(Count::Overloaded);
             return (Some(Err(Error::Overloaded)), at);
         };
+        let loader = pin!(loader.expect("a fill loads once"));
         self.counters.add(Count::Loads);
-        let loader = loader.expect("a fill loads once");
         let _counts = CountsPanic(&self.counters);
-        let result = match within(limit, &self.config.timer, loader).await {
+        let result = match pinned_within(limit, &self.config.timer, loader).await {
             None => Some(Err(Error::LoadTimedOut)),
             Some(result) => result.map(|result| result.map_err(|error| Error::Load(Arc::new(error)))),
         };
@@ -184,24 +163,25 @@ impl<V, S> Inner<V, S> {
         key: &K,
         load: &Load,
         value: V,
-        [begun, ended]: [Time; 2],
+        times: [Time; 2],
         former: Option<&Entry<V>>,
         limit: Option<Duration>,
-    ) -> Event
+    ) -> Published
     where
         S: Store<K, V>,
     {
+        let [begun, ended] = times;
         // The user's code, so not under the lock.
         let entry = self.config.entry(value, begun, ended, former.map(Entry::cost));
         if entry.is_none() && former.is_none() {
-            return Event::Stored;
+            return Published::Stored;
         }
         let writing = self.loads.write(load.hash()).await;
         match load.storing(begun) {
             Storing::Yes => {}
             storing => {
                 drop(writing);
-                return if storing == Storing::Void { Event::Invalidated } else { Event::Superseded };
+                return if storing == Storing::Void { Published::Invalidated } else { Published::Superseded };
             }
         }
         let put = async {
@@ -214,50 +194,23 @@ impl<V, S> Inner<V, S> {
         // The value is there: its callers do not wait for ever for it to be stored.
         let put = within(limit, &self.config.timer, put).await;
         drop(writing);
+        self.published(put)
+    }
+
+    /// What has become of a value that was put. `None`: that took too long. No lock is held here.
+    fn published<T>(&self, put: Option<Result<T, impl std::error::Error + Send + Sync + 'static>>) -> Published {
         match put {
             Some(Ok(displaced)) => {
                 drop(displaced);
-                Event::Stored
+                Published::Stored
             }
             Some(Err(error)) => {
                 self.store_failed(error);
-                Event::StoreError { ambiguous: true }
+                Published::Unknown
             }
             None => {
                 self.counters.add(Count::StoreErrors);
-                Event::StoreError { ambiguous: true }
-            }
-        }
-    }
-
-    fn landed<E>(
-        &self,
-        load: &mut Load,
-        outcome: Outcome,
-        landed: Option<Landed<V>>,
-        error: Option<Error<E>>,
-        had_value: bool,
-        is_refresh: bool,
-    ) -> Flown<V, E> {
-        match outcome {
-            Outcome::Loaded(published) => {
-                if published == Published::Invalidated {
-                    self.counters.add(Count::Invalidated);
-                }
-                self.settle(load, is_refresh, published);
-                landed.map(Ok)
-            }
-            Outcome::LoadFailed => {
-                if !matches!(error, Some(Error::Overloaded)) {
-                    self.failed(load, had_value);
-                }
-                error.map(Err)
-            }
-            _ => {
-                if outcome == Outcome::Ducked {
-                    self.counters.add(Count::Ducked);
-                }
-                landed.map(Ok)
+                Published::Unknown
             }
         }
     }
