@@ -8,7 +8,8 @@ use std::time::Instant;
 /// Lets so many through at once, and turns the others away.
 pub(crate) struct Gate {
     max: usize,
-    inside: Arc<Inside>,
+    /// `None`: nobody need know how many there are.
+    inside: Option<Arc<Inside>>,
 }
 
 struct Inside {
@@ -18,27 +19,29 @@ struct Inside {
 }
 
 /// One that is inside, until it is dropped.
-pub(crate) struct Pass(Arc<Inside>);
+pub(crate) struct Pass(Option<Arc<Inside>>);
 
 impl Gate {
     pub(crate) fn new(max: usize) -> Self {
-        Self { max, inside: Arc::new(Inside { count: AtomicUsize::new(0), empty: None }) }
+        let inside = || Arc::new(Inside { count: AtomicUsize::new(0), empty: None });
+        Self { max, inside: (max < usize::MAX).then(inside) }
     }
 
     /// One that can be waited for until nobody is inside.
     pub(crate) fn awaited(max: usize) -> Self {
-        Self { max, inside: Arc::new(Inside { count: AtomicUsize::new(0), empty: Some(Event::new()) }) }
+        Self { max, inside: Some(Arc::new(Inside { count: AtomicUsize::new(0), empty: Some(Event::new()) })) }
     }
 
     pub(crate) fn pass(&self) -> Option<Pass> {
+        let Some(inside) = &self.inside else { return Some(Pass(None)) };
         let more = |count: usize| (count < self.max).then_some(count + 1);
         // Sequentially consistent, with the listener's: whoever listens and then finds somebody inside is notified.
-        self.inside.count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok()?;
-        Some(Pass(Arc::clone(&self.inside)))
+        inside.count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok()?;
+        Some(Pass(Some(Arc::clone(inside))))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.inside.count.load(Ordering::SeqCst) == 0
+        self.inside.as_ref().is_none_or(|inside| inside.count.load(Ordering::SeqCst) == 0)
     }
 
     /// Blocks until nobody is inside, or until `deadline`. Whether it is empty.
@@ -57,14 +60,16 @@ impl Gate {
     }
 
     pub(crate) fn listen(&self) -> EventListener {
-        self.inside.empty.as_ref().expect("it was made to be awaited").listen()
+        let empty = self.inside.as_ref().and_then(|inside| inside.empty.as_ref());
+        empty.expect("it was made to be awaited").listen()
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        if self.0.count.fetch_sub(1, Ordering::SeqCst) == 1
-            && let Some(empty) = &self.0.empty
+        if let Some(inside) = &self.0
+            && inside.count.fetch_sub(1, Ordering::SeqCst) == 1
+            && let Some(empty) = &inside.empty
         {
             empty.notify(usize::MAX);
         }
