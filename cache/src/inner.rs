@@ -146,6 +146,16 @@ impl<V, S> Inner<V, S> {
         self.config.clock.now()
     }
 
+    /// Whether what it does with the store takes no longer than a look-up. Not if others share it: then the store sees to the order
+    /// of writes.
+    #[inline]
+    fn is_immediate<Q: ?Sized>(&self) -> bool
+    where
+        S: Store<Q, V>,
+    {
+        self.store.lease().is_none() && self.store.is_immediate()
+    }
+
     /// Whether this read is to refresh a value that is fresh or may be served stale. The caller that gets leave has to do so.
     pub(crate) fn leave_to_refresh(
         &self,

@@ -70,6 +70,12 @@ impl State {
         self.not_before = Time::START;
     }
 
+    /// What is being loaded or refreshed is not to be stored any more.
+    fn void(&mut self) {
+        self.epoch += 1;
+        self.refreshing = None;
+    }
+
     fn is_idle(&self) -> bool {
         self.loading == 0 && self.calling == 0 && self.refreshing.is_none()
     }
@@ -85,13 +91,27 @@ impl Shard {
         entry.or_insert_with(|| State::new(hash)).into_mut()
     }
 
-    /// Forgets the key if there is nothing more to know about it.
-    fn settle(&mut self, hash: KeyHash) {
-        if let Ok(entry) = self.keys.find_entry(hash.0, |state| state.hash == hash)
-            && entry.get().is_idle()
-            && entry.get().not_before == Time::START
-        {
-            entry.remove();
+    /// Whether the value of a load of that epoch, which began `at` that time, is to be stored.
+    fn may_store(&mut self, hash: KeyHash, epoch: u64, at: Time) -> Result<(), Unwanted> {
+        match self.find(hash) {
+            Some(state) if state.epoch != epoch => Err(Unwanted::Void),
+            Some(state) if state.stored > at => Err(Unwanted::Superseded),
+            Some(state) => {
+                state.stored = at;
+                Ok(())
+            }
+            None => Err(Unwanted::Void),
+        }
+    }
+
+    /// Something has ended, and the key is forgotten if there is nothing more to know about it.
+    fn end(&mut self, hash: KeyHash, end: impl FnOnce(&mut State)) {
+        if let Ok(mut entry) = self.keys.find_entry(hash.0, |state| state.hash == hash) {
+            let state = entry.get_mut();
+            end(state);
+            if state.is_idle() && state.not_before == Time::START {
+                entry.remove();
+            }
         }
     }
 
@@ -146,24 +166,39 @@ impl Loads {
         state.loading += 1;
         let epoch = state.epoch;
         drop(shard);
-        Load { loads: Arc::clone(self), hash, epoch, has_succeeded: false }
+        Load { loads: Arc::clone(self), hash, epoch, has_succeeded: false, is_over: false }
     }
 
     /// A write of the key begins: what is being loaded or refreshed is not to be stored any more.
     pub(crate) fn void(&self, hash: KeyHash) {
         if let Some(state) = self.shard(hash).lock().find(hash) {
-            state.epoch += 1;
-            state.refreshing = None;
+            state.void();
         }
+    }
+
+    /// Does that, and writes to a store that never waits, in one: `write` is run under the lock of the key's shard. So it and the end
+    /// of a load are one after the other, without the lock that tasks can wait for. `is_put`: a value is put.
+    pub(crate) fn write_at_once<T, E>(
+        &self,
+        hash: KeyHash,
+        is_put: bool,
+        write: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut shard = self.shard(hash).lock();
+        if let Some(state) = shard.find(hash) {
+            state.void();
+        }
+        let written = write();
+        if is_put && written.is_ok() {
+            shard.end(hash, State::succeed);
+        }
+        written
     }
 
     /// As [`void`](Self::void), for every key.
     pub(crate) fn void_all(&self) {
         for shard in &self.shards {
-            for state in shard.lock().keys.iter_mut() {
-                state.epoch += 1;
-                state.refreshing = None;
-            }
+            shard.lock().keys.iter_mut().for_each(State::void);
         }
     }
 
@@ -232,11 +267,7 @@ impl Loads {
     }
 
     fn end(&self, hash: KeyHash, end: impl FnOnce(&mut State)) {
-        let mut shard = self.shard(hash).lock();
-        if let Some(state) = shard.find(hash) {
-            end(state);
-        }
-        shard.settle(hash);
+        self.shard(hash).lock().end(hash, end);
     }
 }
 
@@ -246,12 +277,13 @@ pub(crate) struct Load {
     hash: KeyHash,
     epoch: u64,
     has_succeeded: bool,
+    /// Its value was stored, and that was the end of it.
+    is_over: bool,
 }
 
-/// Whether the value of a load is to be stored.
+/// Why the value of a load is not to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Storing {
-    Yes,
+pub(crate) enum Unwanted {
     /// The key was written since the load began.
     Void,
     /// The value of a later load was stored already.
@@ -260,16 +292,28 @@ pub(crate) enum Storing {
 
 impl Load {
     /// Whether the value is to be stored, of this load, which began `at` that time. To be asked while [`Loads::write`] is held.
-    pub(crate) fn storing(&self, at: Time) -> Storing {
-        match self.loads.shard(self.hash).lock().find(self.hash) {
-            Some(state) if state.epoch != self.epoch => Storing::Void,
-            Some(state) if state.stored > at => Storing::Superseded,
-            Some(state) => {
-                state.stored = at;
-                Storing::Yes
-            }
-            None => Storing::Void,
+    pub(crate) fn may_store(&self, at: Time) -> Result<(), Unwanted> {
+        self.loads.shard(self.hash).lock().may_store(self.hash, self.epoch, at)
+    }
+
+    /// Stores the value in a store that never waits, if it is to be stored, as [`Loads::write_at_once`] writes: `store` is run under the
+    /// same lock. Once it is stored, the load is over.
+    pub(crate) fn store_at_once<T, E>(
+        &mut self,
+        at: Time,
+        store: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Result<T, E>, Unwanted> {
+        let mut shard = self.loads.shard(self.hash).lock();
+        shard.may_store(self.hash, self.epoch, at)?;
+        let stored = store();
+        if stored.is_ok() {
+            shard.end(self.hash, |state| {
+                state.loading -= 1;
+                state.succeed();
+            });
+            self.is_over = true;
         }
+        Ok(stored)
     }
 
     /// Whether the key was written since the load began.
@@ -289,6 +333,9 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
         self.loads.end(self.hash, |state| {
             state.loading -= 1;
             if self.has_succeeded {
@@ -344,7 +391,7 @@ mod tests {
         let (hash, other) = (loads.hash("a"), loads.hash("b"));
         let before = loads.begin(hash);
         let elsewhere = loads.begin(other);
-        let is_void = |load: &Load| load.storing(at(0)) == Storing::Void;
+        let is_void = |load: &Load| load.may_store(at(0)) == Err(Unwanted::Void);
         assert!(!is_void(&before));
         loads.void(hash);
         let after = loads.begin(hash);
@@ -360,11 +407,41 @@ mod tests {
         let loads = Arc::new(Loads::new());
         let hash = loads.hash("a");
         let (old, new) = (loads.begin(hash), loads.begin(hash));
-        assert_eq!(new.storing(at(2)), Storing::Yes);
+        assert_eq!(new.may_store(at(2)), Ok(()));
         drop(new);
-        assert_eq!(old.storing(at(1)), Storing::Superseded);
+        assert_eq!(old.may_store(at(1)), Err(Unwanted::Superseded));
         drop(old);
-        assert_eq!(loads.begin(hash).storing(at(1)), Storing::Yes, "nobody knows of the others any more");
+        assert_eq!(loads.begin(hash).may_store(at(1)), Ok(()), "nobody knows of the others any more");
+    }
+
+    #[test]
+    fn what_is_stored_at_once_ends_its_load_and_what_is_void_is_not_stored() {
+        let loads = Arc::new(Loads::new());
+        let hash = loads.hash("a");
+        let (mut first, mut second, mut void) = (loads.begin(hash), loads.begin(hash), loads.begin(hash));
+        assert_eq!(second.store_at_once(at(2), || Ok::<_, ()>(2)), Ok(Ok(2)));
+        let unwanted = first.store_at_once(at(1), || -> Result<(), ()> { panic!("a later one is there") });
+        assert_eq!(unwanted, Err(Unwanted::Superseded));
+        // A store that has failed may be asked again.
+        assert_eq!(void.store_at_once(at(3), || Err::<(), _>(3)), Ok(Err(3)));
+        assert_eq!(loads.write_at_once(hash, false, || Ok::<_, ()>(4)), Ok(4));
+        let unwanted = void.store_at_once(at(4), || -> Result<(), ()> { panic!("it is void") });
+        assert_eq!(unwanted, Err(Unwanted::Void));
+        drop((first, second, void));
+        assert_eq!(loads.len(), 0, "each load has ended once");
+    }
+
+    #[test]
+    fn a_value_that_is_put_at_once_ends_the_wait_after_a_failure_and_one_that_is_not_does_not() {
+        let loads = Arc::new(Loads::new());
+        let hash = loads.hash("a");
+        loads.fail(hash, at(0), SECOND, SECOND, 0.0);
+        assert_eq!(loads.write_at_once(hash, true, || Err::<(), _>(())), Err(()));
+        assert_eq!(loads.write_at_once(hash, false, || Ok::<_, ()>(())), Ok(()));
+        assert!(!loads.may_try(hash, at(0)));
+        assert_eq!(loads.write_at_once(hash, true, || Ok::<_, ()>(())), Ok(()));
+        assert!(loads.may_try(hash, at(0)));
+        assert_eq!(loads.len(), 0);
     }
 
     #[test]

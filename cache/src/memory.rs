@@ -297,6 +297,11 @@ where
     fn evictions(&self) -> u64 {
         self.evictions.load(Ordering::Relaxed)
     }
+
+    #[inline]
+    fn is_immediate(&self) -> bool {
+        true
+    }
 }
 
 impl<Q, K, V, H> BlockingStore<Q, V> for Memory<K, V, H>
@@ -329,6 +334,11 @@ where
 
     fn evictions(&self) -> u64 {
         self.evictions.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn is_immediate(&self) -> bool {
+        true
     }
 }
 

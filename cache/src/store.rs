@@ -114,6 +114,13 @@ pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
     fn evictions(&self) -> u64 {
         0
     }
+
+    /// Whether it is as quick as memory: nothing that it does takes longer than a look-up, and its futures need not wait. Then the
+    /// cache writes to it under a short lock, which costs less than one that tasks can wait for. If in doubt, false; the cache panics
+    /// if it has to wait all the same.
+    fn is_immediate(&self) -> bool {
+        false
+    }
 }
 
 /// The same for threads: a store of a [`blocking::Cache`](crate::blocking::Cache).
@@ -207,6 +214,11 @@ pub trait BlockingStore<K: ?Sized, V>: Send + Sync + 'static {
     fn evictions(&self) -> u64 {
         0
     }
+
+    /// See [`Store::is_immediate`].
+    fn is_immediate(&self) -> bool {
+        false
+    }
 }
 
 /// A blocking store as one whose futures are ready at once: so there is one way to load, for threads and tasks.
@@ -253,6 +265,10 @@ impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Store<K, V> for Blocking<S> {
 
     fn evictions(&self) -> u64 {
         self.0.evictions()
+    }
+
+    fn is_immediate(&self) -> bool {
+        self.0.is_immediate()
     }
 }
 

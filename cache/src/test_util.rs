@@ -302,6 +302,10 @@ where
     fn evictions(&self) -> u64 {
         self.store.evictions()
     }
+
+    fn is_immediate(&self) -> bool {
+        self.store.is_immediate()
+    }
 }
 
 impl<K, V, S> BlockingStore<K, V> for FaultyStore<S>
@@ -331,6 +335,10 @@ where
 
     fn evictions(&self) -> u64 {
         self.store.evictions()
+    }
+
+    fn is_immediate(&self) -> bool {
+        self.store.is_immediate()
     }
 }
 

@@ -240,3 +240,22 @@ pub(crate) fn block_on_pinned<T>(mut future: Pin<&mut impl Future<Output = T>>) 
         Poll::Pending => futures_lite::future::block_on(future),
     }
 }
+
+/// The output of a future that has no need to wait.
+pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("a store that is said to be immediate waits for something"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "said to be immediate")]
+    fn a_store_that_is_said_to_be_immediate_must_not_wait() {
+        at_once(std::future::pending::<()>());
+    }
+}

@@ -1,7 +1,8 @@
 //! Cache: a put or an invalidation during a load or a refresh is never undone by it, and whoever calls after it has returned
 //! gets nothing that was loaded before.
 //!
-//! The store is the one in memory: each of its operations is one step here, as its own locks are not loom's.
+//! The store is the one in memory: each of its operations is one step here, as its own locks are not loom's. Each model runs with a
+//! store that may wait, and (`.._at_once`) with one that is said never to do so, as memory is, which the cache writes to otherwise.
 
 #![cfg(loom)]
 
@@ -22,6 +23,13 @@ type Pages = Cache<u32, u32, Infallible, Watched>;
 struct Watched {
     memory: Memory<u32, u32>,
     steps: AtomicU32,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    MayWait,
+    AtOnce,
 }
 
 impl Watched {
@@ -51,6 +59,10 @@ impl BlockingStore<u32, u32> for Watched {
     fn clear(&self) -> Result<Self::Displaced, Infallible> {
         BlockingStore::<u32, u32>::clear(self.step())
     }
+
+    fn is_immediate(&self) -> bool {
+        self.kind == Kind::AtOnce
+    }
 }
 
 /// Each look at it is a nanosecond later: the same in each run of the same schedule.
@@ -63,9 +75,9 @@ impl Clock for Ticks {
     }
 }
 
-fn pages(policy: Policy) -> Pages {
+fn pages(kind: Kind, policy: Policy) -> Pages {
     Cache::builder()
-        .store(Watched { memory: Memory::new(4), steps: AtomicU32::new(0) })
+        .store(Watched { memory: Memory::new(4), steps: AtomicU32::new(0), kind })
         .ttl(Duration::from_secs(3_600))
         .ttl_jitter(0.0)
         .early_refresh(policy)
@@ -84,13 +96,13 @@ struct Site {
 
 impl Site {
     /// The row is 1, and nobody has read it.
-    fn new() -> Arc<Self> {
-        Arc::new(Self { row: AtomicU32::new(1), pages: pages(Policy::Never) })
+    fn new(kind: Kind) -> Arc<Self> {
+        Arc::new(Self { row: AtomicU32::new(1), pages: pages(kind, Policy::Never) })
     }
 
     /// The row is 1, its page is there, and each read of it refreshes it, before it returns.
-    fn new_and_eager() -> Arc<Self> {
-        let site = Self { row: AtomicU32::new(1), pages: pages(Policy::Eager { window: 1.0 }) };
+    fn new_and_eager(kind: Kind) -> Arc<Self> {
+        let site = Self { row: AtomicU32::new(1), pages: pages(kind, Policy::Eager { window: 1.0 }) };
         site.pages.put(&KEY, 1).expect("memory does not fail");
         Arc::new(site)
     }
@@ -123,60 +135,85 @@ fn spawn<T: 'static>(site: &Arc<Site>, f: impl FnOnce(&Site) -> T + 'static) -> 
 }
 
 /// A reader that calls after the invalidation gets the new row, and so does everybody from then on.
+fn invalidation_meets_load(site: &Arc<Site>) {
+    let loading = spawn(site, Site::read);
+    site.write_and_invalidate();
+    assert_eq!(site.read(), 2, "it called after the invalidation");
+    join(loading);
+    assert_eq!(site.stored(), Some(2));
+}
+
 #[test]
 fn an_invalidation_meets_a_load() {
-    check(|| {
-        let site = Site::new();
-        let loading = spawn(&site, Site::read);
-        site.write_and_invalidate();
-        assert_eq!(site.read(), 2, "it called after the invalidation");
-        join(loading);
-        assert_eq!(site.stored(), Some(2));
-    });
+    check(|| invalidation_meets_load(&Site::new(Kind::MayWait)));
+}
+
+#[test]
+fn an_invalidation_meets_a_load_at_once() {
+    check(|| invalidation_meets_load(&Site::new(Kind::AtOnce)));
 }
 
 /// As above, for all keys at once.
+fn invalidation_of_everything_meets_load(site: &Arc<Site>) {
+    let loading = spawn(site, Site::read);
+    site.row.store(2, SeqCst);
+    site.pages.invalidate_all().expect("memory does not fail");
+    assert_eq!(site.read(), 2, "it called after the invalidation");
+    join(loading);
+    assert_eq!(site.stored(), Some(2));
+}
+
 #[test]
 fn an_invalidation_of_everything_meets_a_load() {
-    check(|| {
-        let site = Site::new();
-        let loading = spawn(&site, Site::read);
-        site.row.store(2, SeqCst);
-        site.pages.invalidate_all().expect("memory does not fail");
-        assert_eq!(site.read(), 2, "it called after the invalidation");
-        join(loading);
-        assert_eq!(site.stored(), Some(2));
-    });
+    check(|| invalidation_of_everything_meets_load(&Site::new(Kind::MayWait)));
+}
+
+#[test]
+fn an_invalidation_of_everything_meets_a_load_at_once() {
+    check(|| invalidation_of_everything_meets_load(&Site::new(Kind::AtOnce)));
+}
+
+fn put_meets_load(site: &Arc<Site>) {
+    let loading = spawn(site, Site::read);
+    site.write_and_put();
+    assert_eq!(site.read(), 2);
+    join(loading);
+    assert_eq!(site.stored(), Some(2));
 }
 
 #[test]
 fn a_put_meets_a_load() {
-    check(|| {
-        let site = Site::new();
-        let loading = spawn(&site, Site::read);
-        site.write_and_put();
-        assert_eq!(site.read(), 2);
-        join(loading);
-        assert_eq!(site.stored(), Some(2));
-    });
+    check(|| put_meets_load(&Site::new(Kind::MayWait)));
+}
+
+#[test]
+fn a_put_meets_a_load_at_once() {
+    check(|| put_meets_load(&Site::new(Kind::AtOnce)));
 }
 
 /// A refresh that began before the put does not undo it; one that begins after it reads the new row.
-#[test]
-fn a_put_meets_a_refresh() {
-    check(|| {
-        let site = Site::new_and_eager();
-        let refreshing = spawn(&site, Site::read);
-        site.write_and_put();
-        join(refreshing);
-        assert_eq!(site.stored(), Some(2));
-    });
+fn put_meets_refresh(site: &Arc<Site>) {
+    let refreshing = spawn(site, Site::read);
+    site.write_and_put();
+    join(refreshing);
+    assert_eq!(site.stored(), Some(2));
 }
 
 #[test]
+fn a_put_meets_a_refresh() {
+    check(|| put_meets_refresh(&Site::new_and_eager(Kind::MayWait)));
+}
+
+#[test]
+fn a_put_meets_a_refresh_at_once() {
+    check(|| put_meets_refresh(&Site::new_and_eager(Kind::AtOnce)));
+}
+
+/// Not at once as well: there, whoever reads after the invalidation refreshes what it finds, right or wrong.
+#[test]
 fn an_invalidation_meets_a_refresh() {
     check(|| {
-        let site = Site::new_and_eager();
+        let site = Site::new_and_eager(Kind::MayWait);
         let refreshing = spawn(&site, Site::read);
         site.write_and_invalidate();
         assert_eq!(site.read(), 2, "it called after the invalidation");

@@ -4,10 +4,10 @@ use super::{Begun, CountsPanic, Flown, Inner, Landed, Why, copy};
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
 use crate::fill::Published;
-use crate::loads::{Load, Storing};
+use crate::loads::{Load, Unwanted};
 use crate::stats::Count;
 use crate::store::Store;
-use crate::time::{Time, pinned_within, within};
+use crate::time::{Time, at_once, pinned_within, within};
 use std::future::Future;
 use std::hash::Hash;
 use std::pin::pin;
@@ -80,7 +80,7 @@ impl<V, S> Inner<V, S> {
         let (mut published, mut panicked) = (Published::Uncached, None);
         if is_there {
             published = match copy(&value) {
-                Ok(copy) => self.publish(key, &load, copy, [begun, ended], former.as_ref(), limit).await,
+                Ok(copy) => self.publish(key, &mut load, copy, [begun, ended], former.as_ref(), limit).await,
                 Err(panic) => {
                     panicked = Some(panic);
                     Published::Failed
@@ -161,7 +161,7 @@ impl<V, S> Inner<V, S> {
     pub(crate) async fn publish<K>(
         &self,
         key: &K,
-        load: &Load,
+        load: &mut Load,
         value: V,
         times: [Time; 2],
         former: Option<&Entry<V>>,
@@ -176,13 +176,20 @@ impl<V, S> Inner<V, S> {
         if entry.is_none() && former.is_none() {
             return Published::Stored;
         }
+        if self.is_immediate::<K>() {
+            let stored = load.store_at_once(begun, || match entry {
+                Some(entry) => at_once(self.store.put(key, entry, ended)),
+                None => at_once(self.store.remove(key)),
+            });
+            return match stored {
+                Ok(stored) => self.published(Some(stored)),
+                Err(unwanted) => unwanted.into(),
+            };
+        }
         let writing = self.loads.write(load.hash()).await;
-        match load.storing(begun) {
-            Storing::Yes => {}
-            storing => {
-                drop(writing);
-                return if storing == Storing::Void { Published::Invalidated } else { Published::Superseded };
-            }
+        if let Err(unwanted) = load.may_store(begun) {
+            drop(writing);
+            return unwanted.into();
         }
         let put = async {
             match entry {
@@ -212,6 +219,15 @@ impl<V, S> Inner<V, S> {
                 self.counters.add(Count::StoreErrors);
                 Published::Unknown
             }
+        }
+    }
+}
+
+impl From<Unwanted> for Published {
+    fn from(unwanted: Unwanted) -> Self {
+        match unwanted {
+            Unwanted::Void => Self::Invalidated,
+            Unwanted::Superseded => Self::Superseded,
         }
     }
 }

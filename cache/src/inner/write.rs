@@ -1,9 +1,12 @@
 //! Writes, which win over the loads that are on.
 
 use super::{Inner, OnDrop};
+use crate::entry::Entry;
 use crate::error::Error;
+use crate::loads::KeyHash;
 use crate::sharing::Patience;
 use crate::store::Store;
+use crate::time::at_once;
 use std::hash::Hash;
 
 impl<V, S> Inner<V, S> {
@@ -27,6 +30,9 @@ impl<V, S> Inner<V, S> {
             }
         };
         let is_put = entry.is_some();
+        if self.is_immediate::<Q>() {
+            return self.write_at_once(key, hash, entry, forget);
+        }
         // A store with leases sees to the order of writes itself.
         let writing = if is_shared { None } else { Some(self.loads.write(hash).await) };
         // When the store has been written to, as a flight that begins meanwhile may find what was there before: whoever comes
@@ -53,16 +59,52 @@ impl<V, S> Inner<V, S> {
         Ok(())
     }
 
+    /// That, in a store that never waits.
+    fn write_at_once<Q, E>(
+        &self,
+        key: &Q,
+        hash: KeyHash,
+        entry: Option<Entry<V>>,
+        forget: impl Fn(),
+    ) -> Result<(), Error<E>>
+    where
+        Q: ?Sized,
+        S: Store<Q, V>,
+    {
+        // As in `write`: at the end, whatever comes of it.
+        let ends = OnDrop(forget);
+        let written = self.loads.write_at_once(hash, entry.is_some(), || match entry {
+            Some(entry) => at_once(self.store.put(key, entry, self.now())),
+            None => at_once(self.store.remove(key)),
+        });
+        drop(ends);
+        match written {
+            Ok(displaced) => {
+                drop(displaced);
+                Ok(())
+            }
+            Err(error) => Err(Error::Store(self.refused(error).error)),
+        }
+    }
+
     /// Removes everything. `forget` lets nobody join any flight that is on.
     pub(crate) async fn clear<K, E>(&self, forget: impl Fn()) -> Result<(), Error<E>>
     where
         S: Store<K, V>,
     {
         let is_shared = self.store.lease().is_some();
-        let writing = if is_shared { Vec::new() } else { self.loads.write_all().await };
+        let is_immediate = self.is_immediate::<K>();
+        let writing = if is_shared || is_immediate { Vec::new() } else { self.loads.write_all().await };
+        // Without the locks, whoever stores something at this moment has done so when that is cleared, and nobody does so later whose
+        // load has begun before.
+        if is_immediate {
+            self.loads.void_all();
+        }
         // As in `write`.
         let ends = OnDrop(|| {
-            self.loads.void_all();
+            if !is_immediate {
+                self.loads.void_all();
+            }
             forget();
         });
         let cleared = self.ask_with::<K, _, _>(Patience::Always, || self.store.clear()).await;

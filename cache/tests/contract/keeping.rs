@@ -5,7 +5,7 @@ use crate::support::run::{failure, loading, refreshing, told, uncalled};
 use crate::support::stores::Map;
 use crate::support::task_ways::{Executor, Tasks};
 use crate::support::thread_way::Threads;
-use crate::support::way::{AnyCache, Fail, SECOND, TTL, Way, cache, cache_in};
+use crate::support::way::{AnyCache, AnyStore, Fail, SECOND, TTL, Way, cache, cache_in};
 use oneflight_cache::test_util::FaultyStore;
 use oneflight_cache::{Error, Memory, Policy, Source};
 use std::sync::{Arc, Mutex};
@@ -36,7 +36,12 @@ pub(crate) fn i7_what_is_too_large_is_served_and_not_kept_and_nothing_older_is_e
 
 /// I7.
 pub(crate) fn i7_a_store_that_fails_on_writes_costs_no_caller_its_value<W: Way>() {
-    let (store, faults) = FaultyStore::new(Memory::new(100));
+    a_store_that_fails_on_writes_costs_no_caller_its_value_in::<W, _>(Memory::new(100));
+    a_store_that_fails_on_writes_costs_no_caller_its_value_in::<W, _>(Map::new().0);
+}
+
+fn a_store_that_fails_on_writes_costs_no_caller_its_value_in<W: Way, S: AnyStore<u32>>(store: S) {
+    let (store, faults) = FaultyStore::new(store);
     let (cache, _) = cache_in::<W, u32, _>(store, |builder| builder);
     faults.fail_writes(true);
     let first = loading(&cache, "k", || Ok(1));
@@ -57,7 +62,12 @@ pub(crate) fn i7_a_store_that_fails_on_writes_costs_no_caller_its_value<W: Way>(
 }
 
 pub(crate) fn a_refresh_that_the_store_refuses_backs_off<W: Way>() {
-    let (store, faults) = FaultyStore::new(Memory::new(100));
+    a_refresh_that_the_store_refuses_backs_off_in::<W, _>(Memory::new(100));
+    a_refresh_that_the_store_refuses_backs_off_in::<W, _>(Map::new().0);
+}
+
+fn a_refresh_that_the_store_refuses_backs_off_in<W: Way, S: AnyStore<u32>>(store: S) {
+    let (store, faults) = FaultyStore::new(store);
     let (cache, clock) = cache_in::<W, u32, _>(store, |builder| builder.early_refresh(Policy::Eager { window: 0.2 }));
     cache.put("k", 1).unwrap();
     clock.advance(TTL - SECOND * 5);
@@ -74,7 +84,12 @@ pub(crate) fn a_refresh_that_the_store_refuses_backs_off<W: Way>() {
 
 /// An invalidation that the store refuses still makes void what is on.
 pub(crate) fn a_write_that_fails_lets_nobody_join_what_is_on<W: Way>() {
-    let (store, faults) = FaultyStore::new(Memory::new(100));
+    a_write_that_fails_lets_nobody_join_what_is_on_in::<W, _>(Memory::new(100));
+    a_write_that_fails_lets_nobody_join_what_is_on_in::<W, _>(Map::new().0);
+}
+
+fn a_write_that_fails_lets_nobody_join_what_is_on_in<W: Way, S: AnyStore<u32>>(store: S) {
+    let (store, faults) = FaultyStore::new(store);
     let (cache, _) = cache_in::<W, u32, _>(store, |builder| builder);
     let first = loading(&cache, "k", || Ok(1));
     faults.fail_writes(true);
@@ -86,7 +101,12 @@ pub(crate) fn a_write_that_fails_lets_nobody_join_what_is_on<W: Way>() {
 }
 
 pub(crate) fn a_store_that_fails_on_reads_is_as_good_as_empty_to_those_who_load<W: Way>() {
-    let (store, faults) = FaultyStore::new(Memory::new(100));
+    a_store_that_fails_on_reads_is_as_good_as_empty_to_those_who_load_in::<W, _>(Memory::new(100));
+    a_store_that_fails_on_reads_is_as_good_as_empty_to_those_who_load_in::<W, _>(Map::new().0);
+}
+
+fn a_store_that_fails_on_reads_is_as_good_as_empty_to_those_who_load_in<W: Way, S: AnyStore<u32>>(store: S) {
+    let (store, faults) = FaultyStore::new(store);
     let (cache, _) = cache_in::<W, u32, _>(store, |builder| builder);
     cache.put("k", 1).unwrap();
     faults.fail_reads(true);
