@@ -2,7 +2,7 @@
 
 use crate::entry::Entry;
 use crate::fill;
-use crate::time::{AnyClock, Time, Timer};
+use crate::time::{AnyClock, Time, Timer, nanos};
 use oneflight::refresh::Policy;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,10 +77,11 @@ impl<V> Config<V> {
         Some(self.entry_with(value, now, now, cost, ttl))
     }
 
-    fn entry_with(&self, value: V, loaded_at: Time, now: Time, cost: Duration, ttl: Duration) -> Entry<V> {
-        let fresh_until = now.after(ttl);
-        let stale_until = fresh_until.after(self.stale_while_revalidate.max(self.stale_if_error));
-        let mut entry = Entry::new(value, fastrand::u32(..), loaded_at, fresh_until, stale_until, cost);
+    /// `ttl` is in nanoseconds.
+    fn entry_with(&self, value: V, loaded_at: Time, now: Time, cost: Duration, ttl: u64) -> Entry<V> {
+        let fresh_until = now.after_nanos(ttl);
+        let stale = self.stale_while_revalidate.max(self.stale_if_error);
+        let mut entry = Entry::stale_for(value, fastrand::u32(..), loaded_at, fresh_until, stale, cost);
         entry.set_early(match self.early_refresh {
             Policy::Never => Duration::ZERO,
             policy => policy.cutoff(entry.freshness(now)),
@@ -88,8 +89,8 @@ impl<V> Config<V> {
         entry
     }
 
-    /// `None`: not to be stored. Less than a millisecond is a millisecond, as for stores that count in those.
-    fn ttl_of(&self, value: &V) -> Option<Duration> {
+    /// In nanoseconds. `None`: not to be stored. Less than a millisecond is a millisecond, as for stores that count in those.
+    fn ttl_of(&self, value: &V) -> Option<u64> {
         let ttl = match (&self.negative_ttl, &self.ttl) {
             (Some((is_negative, ttl)), _) if is_negative(value) => *ttl,
             (_, Ttl::Fixed(ttl)) => *ttl,
@@ -98,9 +99,10 @@ impl<V> Config<V> {
         if ttl.is_zero() {
             return None;
         }
-        let shorter = ttl.as_secs_f64() * self.ttl_jitter.clamp(0.0, 1.0) * self.random().clamp(0.0, 1.0);
-        let shorter = Duration::try_from_secs_f64(shorter).unwrap_or(Duration::ZERO);
-        Some(if ttl == Duration::MAX { ttl } else { ttl.saturating_sub(shorter) }.max(Duration::from_millis(1)))
+        let ttl = nanos(ttl);
+        let shorter = ttl as f64 * self.ttl_jitter.clamp(0.0, 1.0) * self.random().clamp(0.0, 1.0);
+        // What is longer than the clock goes does not end, and is not made shorter.
+        Some(if ttl == u64::MAX { ttl } else { ttl.saturating_sub(shorter as u64) }.max(1_000_000))
     }
 
     pub(crate) fn judge(&self, entry: &Entry<V>, now: Time) -> Verdict {

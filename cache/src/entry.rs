@@ -71,10 +71,21 @@ impl<V> Entry<V> {
     /// ```
     #[must_use]
     pub fn new(value: V, version: u32, loaded_at: Time, fresh_until: Time, stale_until: Time, cost: Duration) -> Self {
+        Self::stale_for(value, version, loaded_at, fresh_until, stale_until.since(fresh_until), cost)
+    }
+
+    /// One that is of use for so long after `fresh_until`.
+    pub(crate) fn stale_for(
+        value: V,
+        version: u32,
+        loaded_at: Time,
+        fresh_until: Time,
+        stale: Duration,
+        cost: Duration,
+    ) -> Self {
         let micros = cost.as_secs().saturating_mul(1_000_000).saturating_add(cost.subsec_micros().into());
         let cost = u32::try_from(micros).unwrap_or(u32::MAX);
-        let stale = millis(stale_until.since(fresh_until));
-        Self { value, life: Life { loaded_at, fresh_until, early: u32::MAX, stale, cost, version } }
+        Self { value, life: Life { loaded_at, fresh_until, early: u32::MAX, stale: millis(stale), cost, version } }
     }
 
     /// The value.

@@ -217,7 +217,9 @@ impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let mut found = self.entries.get(key);
+        // Whoever asks looks whether it is calm, too.
         if let Some(entry) = &found
+            && !entry.is_calm(now)
             && entry.stale_until() <= now
         {
             found = None;

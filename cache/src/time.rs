@@ -39,7 +39,7 @@ impl Time {
     /// ```
     #[must_use]
     pub fn from_start(since: Duration) -> Self {
-        Self(since.as_secs().saturating_mul(1_000_000_000).saturating_add(since.subsec_nanos().into()))
+        Self(nanos(since))
     }
 
     /// The moment so much later; [`NEVER`](Self::NEVER) if there is no such moment.
@@ -103,6 +103,11 @@ impl Time {
     }
 
     #[inline]
+    pub(crate) fn after_nanos(self, nanos: u64) -> Self {
+        Self(self.0.saturating_add(nanos))
+    }
+
+    #[inline]
     pub(crate) fn after_millis(self, millis: u32) -> Self {
         Self(self.0.saturating_add(u64::from(millis) * 1_000_000))
     }
@@ -115,6 +120,12 @@ impl Time {
             Self(time) => Self(time.saturating_sub(u64::from(millis) * 1_000_000)),
         }
     }
+}
+
+/// In nanoseconds: the most that there can be if it is longer than 584 years.
+#[inline]
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(SECOND).saturating_add(duration.subsec_nanos().into())
 }
 
 /// Where a cache has its time from. It must never go backwards.
@@ -150,7 +161,8 @@ pub(crate) enum AnyClock {
 }
 
 /// In nanoseconds.
-const CENTURY: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
+const SECOND: u64 = 1_000_000_000;
+const CENTURY: u64 = 100 * 365 * 24 * 3_600 * SECOND;
 
 impl AnyClock {
     pub(crate) fn system() -> Self {
