@@ -221,18 +221,24 @@ pub trait BlockingStore<K: ?Sized, V>: Send + Sync + 'static {
     }
 }
 
-/// A blocking store as one whose futures are ready at once: so there is one way to load, for threads and tasks.
+/// A blocking store as one for tasks, whose futures are ready at once: so a store of your own that never waits, a map say, need
+/// be written only once. One that asks a server would hold up its task's whole thread.
 ///
 /// # Examples
 ///
 /// ```
-/// use oneflight_cache::{Blocking, Memory, Store};
+/// use oneflight_cache::{Blocking, Cache, Memory};
 ///
-/// fn is_a_store<S: Store<u64, String>>() {}
-/// is_a_store::<Blocking<Memory<u64, String>>>();
+/// # smol::block_on(async {
+/// // `Memory` stands for a blocking store; it happens to be one for tasks already.
+/// let users = Cache::<u64, String>::builder().store(Blocking(Memory::new(100))).build();
+/// users.put(&7, "Ada".to_owned()).await?;
+/// assert_eq!(users.store().0.len(), 1);
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// # }).unwrap();
 /// ```
 #[derive(Debug)]
-pub struct Blocking<S>(pub(crate) S);
+pub struct Blocking<S>(pub S);
 
 impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Store<K, V> for Blocking<S> {
     type Error = S::Error;
@@ -299,8 +305,11 @@ impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Lease<K, V> for Blocking<S> {
         ready(self.leases::<K, V>().release(key, token))
     }
 
-    /// Nothing: the cache for threads does it in a thread of its own.
-    fn abandon(&self, _: &K, _: Token) {}
+    /// The cache for threads does it in a thread of its own, and not by this.
+    fn abandon(&self, key: &K, token: Token) {
+        // If it fails, the lease runs out.
+        drop(self.leases::<K, V>().release(key, token));
+    }
 
     fn is_ambiguous(&self, error: &S::Error) -> bool {
         self.leases::<K, V>().is_ambiguous(error)
