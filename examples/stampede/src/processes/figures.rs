@@ -18,6 +18,9 @@ use crate::measure::percentile_ms;
 /// How much longer than a load a cold caller of ours may wait: one in a hundred may do so longer.
 pub(crate) const ON_TOP: Duration = Duration::from_millis(30);
 
+/// How much longer than what was left of the lease and a load it may take until all are served whose holder was killed.
+const ON_TOP_OF_A_KILL: Duration = Duration::from_millis(100);
+
 /// What is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
@@ -62,16 +65,27 @@ impl Subject {
 
 /// The figures of a run.
 #[derive(Debug, Serialize)]
-pub(crate) struct Row {
+pub struct Row {
     way: Ways,
     pub(crate) name: Scenarios,
     processes: usize,
     callers: usize,
-    pub(crate) loads: usize,
-    pub(crate) lost: usize,
-    pub(crate) stale: usize,
-    pub(crate) p50_ms: f64,
-    pub(crate) p99_ms: f64,
+    /// How often the value was loaded, to the end or not. For [`Scenarios::Refresh`] only in the lives that count.
+    pub loads: usize,
+    /// Callers that never got a value, other than those whose process was killed.
+    pub lost: usize,
+    /// 1 if at the end an older version is stored than the database has.
+    pub stale: usize,
+    /// The median of the latencies, in milliseconds.
+    pub p50_ms: f64,
+    /// What one in a hundred calls takes longer than, in milliseconds.
+    pub p99_ms: f64,
+    /// For [`Scenarios::Killed`], from the kill until the last of the others had a value.
+    #[serde(skip)]
+    pub served_after: Option<Duration>,
+    /// For [`Scenarios::Refresh`], the lives whose loads were counted.
+    #[serde(skip)]
+    pub lives: usize,
     /// What was run.
     #[serde(skip)]
     pub(crate) subject: Subject,
@@ -87,9 +101,12 @@ pub(crate) struct Row {
 }
 
 /// What a run has left to be made into figures.
+#[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) loads: usize,
     pub(crate) lost: usize,
+    pub(crate) served_after: Option<Duration>,
+    pub(crate) lives: usize,
     /// The version that is stored at the end, if that was looked at and there is one.
     pub(crate) stored: Option<u32>,
     /// The version that the database has at the end.
@@ -108,11 +125,40 @@ impl Row {
         terms: Terms,
         outcome: Outcome,
     ) -> Self {
-        let Outcome { loads, lost, stored, newest, latencies, story, error } = outcome;
+        let Outcome { loads, lost, served_after, lives, stored, newest, latencies, story, error } = outcome;
         let [p50_ms, p99_ms] = [50, 99].map(|percent| percentile_ms(&latencies, percent));
         let stale = usize::from(stored.is_some_and(|version| version < newest));
         let way = subject.way();
-        Self { way, name, processes, callers, loads, lost, stale, p50_ms, p99_ms, subject, terms, story, error }
+        Self {
+            way,
+            name,
+            processes,
+            callers,
+            loads,
+            lost,
+            stale,
+            p50_ms,
+            p99_ms,
+            served_after,
+            lives,
+            subject,
+            terms,
+            story,
+            error,
+        }
+    }
+
+    /// How long it may take with ours: [`p99_ms`](Self::p99_ms) of [`Scenarios::Cold`], [`served_after`](Self::served_after) of
+    /// [`Scenarios::Killed`].
+    #[must_use]
+    pub fn limit(&self) -> Option<Duration> {
+        let Terms { load, lease, .. } = self.terms;
+        match self.name {
+            Scenarios::Cold => Some(load + ON_TOP),
+            // In the middle of the load, before the lease is renewed for the first time.
+            Scenarios::Killed => Some(lease - load / 2 + load + ON_TOP_OF_A_KILL),
+            _ => None,
+        }
     }
 
     /// What ours has promised and did not keep.
@@ -144,12 +190,11 @@ pub(crate) mod tests {
     pub(crate) fn row(name: Scenarios, subject: Subject, loads: usize) -> Row {
         let outcome = Outcome {
             loads,
-            lost: 0,
             stored: Some(1),
             newest: 1,
             latencies: vec![Duration::from_micros(1_500), Duration::from_millis(1_234)],
             story: "all is well".to_owned(),
-            error: None,
+            ..Outcome::default()
         };
         Row::new(name, subject, (8, 128), super::super::scenarios::terms(name, 128), outcome)
     }

@@ -43,6 +43,7 @@ mod tally;
 mod ways;
 mod worker;
 
+use core::fmt;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -51,7 +52,9 @@ use oneflight_cache::BoxError;
 use figures::Subject;
 use server::{NoServer, Server};
 
+pub use figures::Row;
 pub(crate) use options::{ONLY_WITH_REDIS, Shared};
+pub use options::{Scenarios, Ways};
 
 /// The environment variable that makes this program a process of callers.
 const ROLE: &str = "STAMPEDE_CALLERS";
@@ -59,8 +62,10 @@ const ROLE: &str = "STAMPEDE_CALLERS";
 /// What is wrong with the machine, and not with what was shown.
 const USAGE: u8 = 2;
 
-/// Does the work of a process of callers, if it is one. That is all it has to do.
-pub(crate) fn as_worker() -> Option<ExitCode> {
+/// Does the work of a process of callers, if it is one. That is all it has to do. Whatever program plays scenarios must begin with
+/// this, as the processes are that program itself.
+#[must_use]
+pub fn as_worker() -> Option<ExitCode> {
     std::env::var_os(ROLE).map(|_| worker::run())
 }
 
@@ -81,21 +86,69 @@ pub(crate) fn run(shared: &Shared, json: bool) -> ExitCode {
     }
 }
 
+/// Where scenarios are played: a server, and how many take part.
+pub struct Stage {
+    server: Server,
+    shared: Shared,
+    /// How many runs there have been: each has a key of its own.
+    runs: usize,
+}
+
+impl Stage {
+    /// On a server that runs, with so many processes and so many callers in all. `cycles` are the lives of the value that
+    /// [`Scenarios::Refresh`] counts the loads of.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer.
+    pub fn at(url: &str, processes: u16, callers: u16, cycles: u32) -> Result<Self, BoxError> {
+        let url = Some(url.to_owned());
+        let (scenario, way) = (Scenarios::All, Ways::All);
+        Self::new(Shared { redis: false, redis_url: url, processes, callers, scenario, way, cycles })
+    }
+
+    fn new(shared: Shared) -> Result<Self, BoxError> {
+        let server = match &shared.redis_url {
+            Some(url) => Server::at(url)?,
+            None => Server::start()?,
+        };
+        Ok(Self { server, shared, runs: 0 })
+    }
+
+    /// Plays a scenario once, with processes of its own.
+    ///
+    /// # Errors
+    ///
+    /// If the processes cannot be started, or do not do what they are told.
+    pub fn play(&mut self, scenario: Scenarios, way: Ways) -> Result<Row, BoxError> {
+        self.play_subject(scenario, Subject::Way(way))
+    }
+
+    fn play_subject(&mut self, scenario: Scenarios, subject: Subject) -> Result<Row, BoxError> {
+        self.runs += 1;
+        scenarios::play(scenario, subject, &self.shared, &self.server, self.runs)
+    }
+}
+
+impl fmt::Debug for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the address of the server, which may hold a password.
+        f.debug_struct("Stage").field("runs", &self.runs).finish_non_exhaustive()
+    }
+}
+
 /// The promises that were broken.
 fn show(shared: &Shared, json: bool) -> Result<Vec<String>, BoxError> {
-    let server = match &shared.redis_url {
-        Some(url) => Server::at(url)?,
-        None => Server::start()?,
-    };
+    let mut stage = Stage::new(shared.clone())?;
     let mut rows = Vec::new();
     for scenario in shared.scenario.chosen() {
         for subject in Subject::of(scenario, shared.way, json) {
             eprintln!("{}: {} ..", scenario.name(), subject.title());
-            rows.push(scenarios::play(scenario, subject, shared, &server, rows.len())?);
+            rows.push(stage.play_subject(scenario, subject)?);
         }
     }
     // Before anything is printed, which may fail: the server is to be left as it was.
-    drop(server);
+    drop(stage);
     let text = if json { table::json(&rows)? } else { table::text(shared, &rows) };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(rows.iter().flat_map(figures::Row::broken_promises).collect())

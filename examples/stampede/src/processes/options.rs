@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum, value_parser};
 use serde::{Deserialize, Serialize};
 
 /// What is to be shown with several processes.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Several processes that share a Redis server")]
 pub(crate) struct Shared {
     /// Show what happens to processes that share a Redis server, which is started for it
@@ -63,7 +63,7 @@ impl Shared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
-pub(crate) enum Scenarios {
+pub enum Scenarios {
     /// There is no value, and all ask for it at once
     Cold,
     /// The process that loads it is killed
@@ -80,7 +80,8 @@ pub(crate) enum Scenarios {
 
 impl Scenarios {
     /// Those that are wanted, in the order in which they are tried and shown.
-    pub(crate) fn chosen(self) -> Vec<Self> {
+    #[must_use]
+    pub fn chosen(self) -> Vec<Self> {
         match self {
             Self::All => vec![Self::Cold, Self::Killed, Self::Paused, Self::LongLoad, Self::Refresh],
             one => vec![one],
@@ -88,7 +89,8 @@ impl Scenarios {
     }
 
     /// What scripts call it.
-    pub(crate) fn name(self) -> &'static str {
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::Cold => "cold",
             Self::Killed => "killed",
@@ -103,7 +105,7 @@ impl Scenarios {
 /// What can be done about a value that many processes want to load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Ways {
+pub enum Ways {
     /// Nothing: whoever finds no value loads and stores it
     None,
     /// A lock by SET NX EX, for which all others poll
@@ -116,7 +118,8 @@ pub(crate) enum Ways {
 
 impl Ways {
     /// Those that are wanted, in the order in which they are tried and shown.
-    pub(crate) fn chosen(self) -> Vec<Self> {
+    #[must_use]
+    pub fn chosen(self) -> Vec<Self> {
         match self {
             Self::All => vec![Self::None, Self::Naive, Self::Ours],
             one => vec![one],
@@ -124,7 +127,8 @@ impl Ways {
     }
 
     /// What scripts call it.
-    pub(crate) fn name(self) -> &'static str {
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Naive => "naive",

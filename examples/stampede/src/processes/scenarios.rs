@@ -114,14 +114,16 @@ impl Run {
         self.crowd.kill(holder)?;
         let killed = Instant::now();
         let others: Vec<usize> = all.into_iter().filter(|&worker| worker != holder).collect();
-        let story = if self.wait_for(&others) {
-            let after = milliseconds(killed.elapsed().as_secs_f64() * 1_000.0);
-            format!("the last of the others is served {after} after the kill")
-        } else {
-            format!("not all of the others are served in {} s", PATIENCE.as_secs())
+        let served_after = self.wait_for(&others).then(|| killed.elapsed());
+        let story = match served_after {
+            Some(after) => {
+                let after = milliseconds(after.as_secs_f64() * 1_000.0);
+                format!("the last of the others is served {after} after the kill")
+            }
+            None => format!("not all of the others are served in {} s", PATIENCE.as_secs()),
         };
         let outcome = self.outcome(&others, &others, 1)?;
-        Ok(Outcome { story, ..outcome })
+        Ok(Outcome { served_after, story, ..outcome })
     }
 
     /// The process that loads stands still until others have stored a newer value, and goes on.
@@ -190,7 +192,8 @@ impl Run {
         let failed = self.tally.answers.len() - self.tally.served(&all);
         let lost = cold + failed + (callers - self.tally.ended.min(callers));
         let latencies = self.tally.latencies(&all);
-        Ok(Outcome { loads, lost, stored: None, newest: 1, latencies, story, error: self.tally.error.take() })
+        let error = self.tally.error.take();
+        Ok(Outcome { loads, lost, lives: lives.len(), newest: 1, latencies, story, error, ..Outcome::default() })
     }
 
     fn call(&mut self, workers: &[usize]) -> Result<(), BoxError> {
@@ -221,8 +224,8 @@ impl Run {
             stored,
             newest,
             latencies: self.tally.latencies(timed),
-            story: String::new(),
             error: self.tally.error.take(),
+            ..Outcome::default()
         })
     }
 }
