@@ -16,6 +16,9 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 fn main() -> ExitCode {
+    if let Some(code) = stampede::processes::as_worker() {
+        return code;
+    }
     redis::obey_if_child();
     let start = Instant::now();
     let mut bench = Bench::new(Options::from_command_line());

@@ -1,4 +1,7 @@
-//! The cache on a Redis server of its own, beside the bare client: what a hit costs, and what waiting costs the server.
+//! The cache on a Redis server of its own, beside the bare client: what a hit costs, what waiting costs the server, and what
+//! becomes of processes that share a value.
+
+mod processes;
 
 #[allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "it is of a package that has std")]
 #[path = "../../../cache/tests/redis_support/mod.rs"]
@@ -30,10 +33,15 @@ const POLL: Duration = Duration::from_millis(100);
 
 const PART: &str = "redis";
 type Workload = fn(&mut OnServer<'_>, &str);
-const WORKLOADS: [(&str, Workload); 3] = [
+const WORKLOADS: [(&str, Workload); 8] = [
     ("hit, thread", |on, name| on.hit(name)),
     ("hit, task on smol", |on, name| on.hit_of_task(name)),
     ("500 callers in each of 4 processes wait", |on, name| on.wait(name)),
+    ("128 cold callers in 8 processes", |on, name| on.cold(name)),
+    ("8 processes, the one that loads is killed", |on, name| on.killed(name)),
+    ("8 processes, the one that loads stands still", |on, name| on.paused(name)),
+    ("8 processes, a load of three leases", |on, name| on.long_load(name)),
+    ("8 processes, early refresh", |on, name| on.refresh(name)),
 ];
 
 /// Does what the parent says, if this process is one of those that wait.
