@@ -1,6 +1,6 @@
 //! Everything that is measured, behind one small trait for threads, [`Blocking`], and one for tasks, [`tasks::Coalesces`].
 //! Each is shown to a visitor, one contender after the other. A contender that cannot do a workload is left out of it by its
-//! type: it does not implement the trait for that key, or is among [`tasks::on_tokio_only`].
+//! type: it does not implement the trait for that key, or is among [`tasks::on_tokio_only`] or [`tasks::text_on_tokio_only`].
 //!
 //! | contender of threads | as it is used | hasher |
 //! |---|---|---|
@@ -14,6 +14,7 @@
 pub mod amalgam;
 pub mod crates;
 pub mod floor;
+pub mod foyer;
 pub mod tasks;
 
 use crate::load;

@@ -15,6 +15,7 @@ pub mod growth;
 mod overhead;
 pub mod raw;
 pub mod tasks;
+mod text_cache;
 pub mod threads;
 
 use crate::machine::Machine;

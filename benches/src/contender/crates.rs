@@ -6,6 +6,7 @@
 //! | async_singleflight | `Group::work` |
 //! | uniflight | `Merger::execute` |
 //! | rs-singleflight | `Group::do_call` |
+//! | mea | `singleflight::Group::work` |
 //! | quick_cache | `get_or_insert_async`, then `remove` by whoever ran the work; large enough never to evict |
 //! | moka | `future::Cache::get_with_by_ref`, then `invalidate` by whoever ran the work; large enough never to evict |
 
@@ -63,6 +64,17 @@ impl<Q: Key + ?Sized> Coalesces<Q> for rs_singleflight::Group<Q::Owned, u64, Inf
         F: Future<Output = u64> + Send + 'static,
     {
         self.do_call(key.to_owned(), || work().map(Ok)).map(certain)
+    }
+}
+
+impl<Q: Key + ?Sized> Coalesces<Q> for mea::singleflight::Group<Q::Owned, u64> {
+    #[inline]
+    fn call<'a, W, F>(&'a self, key: &'a Q, work: W) -> impl Future<Output = u64> + Send
+    where
+        W: FnOnce() -> F + Send + 'a,
+        F: Future<Output = u64> + Send + 'static,
+    {
+        self.work(key.to_owned(), async move || work().await)
     }
 }
 

@@ -1,5 +1,5 @@
 //! What coalesces the calls of tasks, behind one small trait. Values are `u64`; how the crates are used is in
-//! [`crates`](super::crates) and [`amalgam`](super::amalgam).
+//! [`crates`](super::crates), [`foyer`](super::foyer) and [`amalgam`](super::amalgam).
 //!
 //! | contender | as it is used |
 //! |---|---|
@@ -10,6 +10,7 @@
 
 use super::amalgam::Amalgam;
 use super::floor::{Boxed, Floor};
+use super::foyer::Foyer;
 use super::{Key, Kind, crates};
 use alloc::boxed::Box;
 use core::convert::Infallible;
@@ -37,7 +38,7 @@ pub trait Visitor<Q: Key + ?Sized> {
     fn visit<C: Coalesces<Q>>(&mut self, name: &'static str, kind: Kind, make: fn() -> C);
 }
 
-/// Shows all contenders of tasks that coalesce, but those of [`on_tokio_only`].
+/// Shows all contenders of tasks that coalesce, but those of [`on_tokio_only`] and [`text_on_tokio_only`].
 pub fn everybody<Q: Key + ?Sized>(visitor: &mut impl Visitor<Q>) {
     visitor.visit("oneflight", Kind::Ours, AsyncGroup::<Q::Owned, u64>::new);
     visitor.visit("oneflight, inline", Kind::Ours, Inline::<Q::Owned>::default);
@@ -46,12 +47,18 @@ pub fn everybody<Q: Key + ?Sized>(visitor: &mut impl Visitor<Q>) {
     visitor.visit("async_singleflight", Kind::Crate, async_singleflight::Group::<Q::Owned, u64, Infallible>::new);
     visitor.visit("uniflight", Kind::Crate, uniflight::Merger::<Q::Owned, u64>::new);
     visitor.visit("rs-singleflight", Kind::Crate, rs_singleflight::Group::<Q::Owned, u64, Infallible>::new);
+    visitor.visit("mea", Kind::Crate, mea::singleflight::Group::<Q::Owned, u64>::new);
     visitor.visit("moka", Kind::Crate, crates::moka::<Q::Owned>);
     visitor.visit("a map of Shared", Kind::Floor, SharedMap::<Q::Owned>::default);
 }
 
-/// Shows the contender of tasks whose keys are text and whose tasks must run on tokio.
-pub fn on_tokio_only(visitor: &mut impl Visitor<str>) {
+/// Shows the contender of tasks that must run on tokio.
+pub fn on_tokio_only<Q: Key + ?Sized>(visitor: &mut impl Visitor<Q>) {
+    visitor.visit("foyer", Kind::Crate, Foyer::<Q::Owned>::default);
+}
+
+/// Shows the contender of tasks that must run on tokio, and whose keys are text.
+pub fn text_on_tokio_only(visitor: &mut impl Visitor<str>) {
     visitor.visit("amalgam-cache", Kind::Crate, Amalgam::default);
 }
 

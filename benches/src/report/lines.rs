@@ -33,7 +33,7 @@ pub fn write(report: &Report) -> String {
     text
 }
 
-/// Adds what these lines say to a report. `None` if they are not what [`write`] writes.
+/// Adds what these lines say to a report. `None` if they are not what [`write()`] writes.
 #[must_use]
 pub fn read(lines: &str, into: &mut Report) -> Option<()> {
     for line in lines.lines() {

@@ -1,6 +1,6 @@
 //! The cache beside moka and quick_cache: hits on zipf keys, and loads of keys that are not there.
 
-use super::{Bench, Workload};
+use super::{Bench, Workload, text_cache};
 use crate::contender::{Blocking, Kind};
 use crate::load::{self, Work};
 use crate::report::Bound::{AtLeast, AtMost};
@@ -18,21 +18,23 @@ use oneflight_cache::{Builder, Cache, Policy, blocking};
 use std::time::Instant;
 
 /// The workloads of this part.
-pub const WORKLOADS: [(&str, Workload<Bench>); 5] = [
+pub const WORKLOADS: [(&str, Workload<Bench>); 7] = [
     ("hit", hit),
     ("hit, task", async_hit),
     ("2 threads hit, own keys", pair_hits),
     ("load and invalidate", load_and_invalidate),
     ("load and invalidate, task", load_and_invalidate_task),
+    ("hit, task on tokio, string key", text_cache::hit),
+    ("load and invalidate, task on tokio, string key", text_cache::load_and_invalidate),
 ];
 
-const KEYS: usize = 10_000;
-const ZIPF_EXPONENT: f64 = 0.99;
-const CALLS: usize = 10_000;
-const TTL: Duration = Duration::from_secs(3_600);
+pub(super) const KEYS: usize = 10_000;
+pub(super) const ZIPF_EXPONENT: f64 = 0.99;
+pub(super) const CALLS: usize = 10_000;
+pub(super) const TTL: Duration = Duration::from_secs(3_600);
 
 type Value = Arc<u64>;
-type Hasher = quick_cache::DefaultHashBuilder;
+pub(super) type Hasher = quick_cache::DefaultHashBuilder;
 type Plain = quick_cache::sync::Cache<u64, Value>;
 type Moka = moka::sync::Cache<u64, Value, Hasher>;
 type AsyncMoka = moka::future::Cache<u64, Value, Hasher>;

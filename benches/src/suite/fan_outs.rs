@@ -1,7 +1,7 @@
 //! One task leads, many wait, it lands: on the executors that users have.
 
 use super::{Bench, Workload};
-use crate::contender::tasks::{Coalesces, Visitor, everybody, on_tokio_only};
+use crate::contender::tasks::{Coalesces, Visitor, everybody, on_tokio_only, text_on_tokio_only};
 use crate::contender::{Key, Kind};
 use crate::executor::{Executor, Smol, tokio_on_this_thread, tokio_with_two_threads};
 use crate::report::Bound::AtMost;
@@ -57,7 +57,10 @@ fn on_two_of_smol(bench: &mut Bench, name: &str, followers: usize) {
 }
 
 fn on_tokio(bench: &mut Bench, name: &str, executor: &Runtime, followers: usize, most: f64) {
-    measured(bench, name, executor, followers, most, |all| on_tokio_only(all));
+    measured(bench, name, executor, followers, most, |all| {
+        on_tokio_only::<u64>(all);
+        text_on_tokio_only(all);
+    });
 }
 
 fn on(bench: &mut Bench, name: &str, executor: &impl Executor, followers: usize, most: f64) {

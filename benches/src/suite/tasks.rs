@@ -2,7 +2,7 @@
 //! [`fan_outs`](super::fan_outs).
 
 use super::{Bench, CALLS, KEYS, Workload, ZIPF_EXPONENT, ZIPF_KEYS, several};
-use crate::contender::tasks::{Coalesces, Visitor, everybody, floors, on_tokio_only};
+use crate::contender::tasks::{Coalesces, Visitor, everybody, floors, on_tokio_only, text_on_tokio_only};
 use crate::contender::{Key, Kind, Uncoalesced};
 use crate::executor::{BlockOn, ByHand, Executor, Smol, tokio_on_this_thread, tokio_with_two_threads};
 use crate::load::{Work, zipf_ranks};
@@ -13,14 +13,17 @@ use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
+use tokio::runtime::Runtime;
 
 /// The workloads of this part.
-pub const WORKLOADS: [(&str, Workload<Bench>); 8] = [
+pub const WORKLOADS: [(&str, Workload<Bench>); 10] = [
     ("alone, u64 key", alone_number),
     ("alone, 16-byte string key", alone_text),
     ("alone, one u64 key again and again", alone_one_key),
-    ("2 threads, zipf keys, 2 us of work, tokio", mix_on_tokio),
-    ("2 threads, zipf keys, 2 us of work, smol", mix_on_smol),
+    ("2 threads, own keys, trivial work, tokio", |bench, name| on_tokio(bench, name, own_keys)),
+    ("2 threads, own keys, trivial work, smol", |bench, name| on_smol(bench, name, own_keys)),
+    ("2 threads, zipf keys, 2 us of work, tokio", |bench, name| on_tokio(bench, name, zipf_keys)),
+    ("2 threads, zipf keys, 2 us of work, smol", |bench, name| on_smol(bench, name, zipf_keys)),
     ("work woken 200 times, 1,000 followers", work_woken),
     ("polls a follower", polls),
     ("leader dropped, 1,000 followers", leader_is_dropped),
@@ -60,11 +63,12 @@ fn alone_number(bench: &mut Bench, name: &str) {
 
 fn alone_text(bench: &mut Bench, name: &str) {
     let keys = str::many(KEYS, bench.options.seed);
-    // On tokio, since one of them can do without it only as long as nobody else has its key.
+    // On tokio, since one of them cannot do without it, and another only as long as nobody else has its key.
     let tokio = tokio_on_this_thread();
     let mut all = Alone { on: &tokio, keys: &keys, rounds: bench.rounds() };
     everybody::<str>(&mut all);
-    on_tokio_only(&mut all);
+    on_tokio_only::<str>(&mut all);
+    text_on_tokio_only(&mut all);
     floors::<str>(&mut all);
     let samples = bench.measure(all.rounds, 150);
     bench.report.figures(name, &samples, 0, "ns a call", 1.0);
@@ -87,13 +91,15 @@ fn alone_one_key(bench: &mut Bench, name: &str) {
     each_is_first(bench, name, &samples);
 }
 
-/// Tasks, and calls of each of them in a sample.
-const ASKING: (usize, usize) = (16, 256);
+/// Tasks, which call on two threads.
+const ASKING: usize = 16;
 
-/// Tasks on two threads that ask for the same keys, a fresh part of the sequences each round, the same for all.
+/// Those tasks, a fresh part of their sequences each round, the same for all.
 struct Mix<'a, E> {
     executor: &'a E,
+    /// A sequence for each task of each part: places among so many keys.
     ranks: &'a [Vec<usize>],
+    keys: usize,
     seed: u64,
     work: Work,
     rounds: Rounds<'a, 1>,
@@ -101,10 +107,10 @@ struct Mix<'a, E> {
 
 impl<Q: Key + ?Sized, E: Executor> Visitor<Q> for Mix<'_, E> {
     fn visit<C: Coalesces<Q>>(&mut self, name: &'static str, kind: Kind, make: fn() -> C) {
-        let keys = Q::many(ZIPF_KEYS, self.seed);
+        let keys = Q::many(self.keys, self.seed);
         let sequence = |ranks: &Vec<usize>| ranks.iter().map(|&rank| keys[rank].clone()).collect::<Arc<[Q::Owned]>>();
         let sequences: Vec<_> = self.ranks.iter().map(sequence).collect();
-        let windows: Vec<_> = sequences.chunks(ASKING.0).map(<[_]>::to_vec).collect();
+        let windows: Vec<_> = sequences.chunks(ASKING).map(<[_]>::to_vec).collect();
         let (executor, work, contender) = (self.executor, self.work, Arc::new(make()));
         let mut next = (0..windows.len()).cycle();
         self.rounds.add(name, kind, move || {
@@ -113,29 +119,56 @@ impl<Q: Key + ?Sized, E: Executor> Visitor<Q> for Mix<'_, E> {
     }
 }
 
-fn mix_on_tokio(bench: &mut Bench, name: &str) {
+/// Shows those who can be asked on one executor alone.
+type More<E> = fn(&mut Mix<'_, E>);
+
+fn on_tokio(bench: &mut Bench, name: &str, run: fn(&mut Bench, &str, &Runtime, More<Runtime>)) {
     let tokio = tokio_with_two_threads(&bench.machine);
-    mixed(bench, name, &tokio, |all| on_tokio_only(all));
+    run(bench, name, &tokio, |all| {
+        on_tokio_only::<u64>(all);
+        text_on_tokio_only(all);
+    });
 }
 
-fn mix_on_smol(bench: &mut Bench, name: &str) {
+fn on_smol(bench: &mut Bench, name: &str, run: fn(&mut Bench, &str, &Smol, More<Smol>)) {
     let smol = Smol::with_two_threads(&bench.machine);
-    mixed(bench, name, &smol, |_| ());
+    run(bench, name, &smol, |_| ());
 }
 
-fn mixed<E: Executor>(bench: &mut Bench, name: &str, executor: &E, visit_more: fn(&mut Mix<'_, E>)) {
-    const WINDOWS: usize = 16;
+fn own_keys<E: Executor>(bench: &mut Bench, name: &str, executor: &E, visit_more: More<E>) {
+    // So many that it does not matter when the second thread wakes up.
+    const CALLS: usize = 2_048;
+    const OWN: usize = KEYS / ASKING;
+    let ranks = |task| (0..CALLS).map(|call| task * OWN + call % OWN).collect();
+    let ranks: Vec<Vec<usize>> = (0..ASKING).map(ranks).collect();
+    let samples = mixed(bench, (executor, visit_more), (&ranks, KEYS), Work::TRIVIAL);
+    bench.report.figures(name, &samples, 0, "ns a call of one thread", 1.0);
+    each_is_first(bench, name, &samples);
+}
+
+fn zipf_keys<E: Executor>(bench: &mut Bench, name: &str, executor: &E, visit_more: More<E>) {
+    const PARTS: usize = 16;
+    const CALLS: usize = 256;
+    let ranks = |seed| zipf_ranks(ZIPF_KEYS, ZIPF_EXPONENT, CALLS, seed);
+    let ranks: Vec<_> = (0..PARTS * ASKING).map(|task| ranks(bench.options.seed ^ ((task as u64) << 32))).collect();
     let work = Work::lasting(Duration::from_micros(2));
-    let ranks = |seed| zipf_ranks(ZIPF_KEYS, ZIPF_EXPONENT, ASKING.1, seed);
-    let ranks: Vec<_> = (0..WINDOWS * ASKING.0).map(|task| ranks(bench.options.seed ^ ((task as u64) << 32))).collect();
-    let mut all = Mix { executor, ranks: &ranks, seed: bench.options.seed, work, rounds: bench.rounds() };
-    everybody::<u64>(&mut all);
-    visit_more(&mut all);
-    Visitor::<u64>::visit(&mut all, "no coalescing", Kind::Floor, || Uncoalesced);
-    let samples = bench.measure(all.rounds, 60);
+    let samples = mixed(bench, (executor, visit_more), (&ranks, ZIPF_KEYS), work);
     bench.report.figures(name, &samples, 0, "ns a call of one thread", 1.0);
     bench.report.first(name, &samples, 0, &samples.all(Kind::Ours), &samples.all(Kind::Crate));
     bench.judge_overhead(name, &samples);
+}
+
+fn mixed<E: Executor>(
+    bench: &Bench,
+    (executor, visit_more): (&E, More<E>),
+    (ranks, keys): (&[Vec<usize>], usize),
+    work: Work,
+) -> Samples<1> {
+    let mut all = Mix { executor, ranks, keys, seed: bench.options.seed, work, rounds: bench.rounds() };
+    everybody::<u64>(&mut all);
+    visit_more(&mut all);
+    Visitor::<u64>::visit(&mut all, "no coalescing", Kind::Floor, || Uncoalesced);
+    bench.measure(all.rounds, 60)
 }
 
 /// What is done with contenders on an executor that is written by hand.

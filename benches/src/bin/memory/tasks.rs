@@ -5,8 +5,9 @@ use core::future::{Future, poll_fn};
 use core::hint::black_box;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
-use oneflight_benches::contender::Kind;
-use oneflight_benches::contender::tasks::{Coalesces, Visitor, everybody, floors};
+use oneflight_benches::contender::tasks::{Coalesces, Visitor, everybody, floors, on_tokio_only, text_on_tokio_only};
+use oneflight_benches::contender::{Key, Kind};
+use oneflight_benches::executor::tokio_on_this_thread;
 use oneflight_benches::load;
 use oneflight_benches::options::Options;
 use oneflight_benches::report::Bound::AtMost;
@@ -59,6 +60,14 @@ pub(crate) fn run(options: &Options, report: &mut Report) {
     if wanted(report, name) {
         ask(report, name, "a call", Allocations, [2.0, 0.0]);
     }
+    let name = "alone, 16-byte string key, on tokio: allocations";
+    if wanted(report, name) {
+        let mut all = AllocationsOnTokio { report, workload: name };
+        everybody::<str>(&mut all);
+        on_tokio_only::<str>(&mut all);
+        text_on_tokio_only(&mut all);
+        report.least(name);
+    }
     for crowd in CROWDS.map(|crowd| options.size(crowd)) {
         let name = format!("heap a waiting task, {crowd} of them");
         if wanted(report, &name) {
@@ -90,6 +99,28 @@ impl Question for Allocations {
         };
         call_all();
         measure(call_all).count_total as f64 / keys.len() as f64
+    }
+}
+
+/// The same with all who can be asked on tokio, whose tasks are on this thread too.
+struct AllocationsOnTokio<'r> {
+    report: &'r mut Report,
+    workload: &'r str,
+}
+
+impl Visitor<str> for AllocationsOnTokio<'_> {
+    fn visit<C: Coalesces<str>>(&mut self, name: &'static str, kind: Kind, make: fn() -> C) {
+        let (contender, keys, tokio) = (make(), str::many(CALLS, 1), tokio_on_this_thread());
+        let call_all = || {
+            tokio.block_on(async {
+                for key in &keys {
+                    black_box(contender.call(key, || async { black_box(1) }).await);
+                }
+            });
+        };
+        call_all();
+        let allocations = measure(call_all).count_total as f64 / keys.len() as f64;
+        self.report.figure(self.workload, name, kind, "a call", Spread::exact(allocations));
     }
 }
 
