@@ -4,6 +4,7 @@
 mod amalgam;
 mod async_singleflight;
 mod cacheflight;
+mod foyer;
 mod hydracache;
 mod list;
 mod mea;

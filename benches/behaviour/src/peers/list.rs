@@ -2,7 +2,7 @@
 
 use super::{OnTasks, OnThreads, Peer};
 use super::{
-    amalgam, cacheflight, hydracache, moka, once_map, oneflight, oneflight_cache, quick_cache, rs_singleflight,
+    amalgam, cacheflight, foyer, hydracache, moka, once_map, oneflight, oneflight_cache, quick_cache, rs_singleflight,
     singleflight, singleflight_async, tower_resilience, uniflight,
 };
 
@@ -67,6 +67,7 @@ pub(crate) const PEERS: &[Entry] = &[
     tasks(Caches, "oneflight-cache", "oneflight-cache", "", || Box::new(oneflight_cache::tasks())),
     tasks(Caches, "moka", "moka", "future", || Box::new(moka::Tasks::new(moka::ROOM))),
     tasks(Caches, "quick_cache", "quick_cache", "async", || Box::new(quick_cache::Both::new(quick_cache::ROOM))),
+    tasks(Caches, "foyer", "foyer-memory", "", || Box::new(foyer::tasks())),
     tasks(Caches, "amalgam", "amalgam-cache", "", || Box::new(amalgam::Tasks::new())),
     tasks(Caches, "hydracache", "hydracache", "", || Box::new(hydracache::tasks())),
     tasks(Caches, "cacheflight", "cacheflight", "", || Box::new(cacheflight::tasks())),
