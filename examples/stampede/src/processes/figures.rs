@@ -216,6 +216,15 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_limits_are_those_of_the_terms() {
+        let limit = |name| row(name, Subject::Way(Ways::Ours), 1).limit();
+        assert_eq!(limit(Scenarios::Cold), Some(Duration::from_millis(130)));
+        // 350 ms of the lease are left in the middle of a load of 300 ms.
+        assert_eq!(limit(Scenarios::Killed), Some(Duration::from_millis(350 + 300 + 100)));
+        assert_eq!([Scenarios::Paused, Scenarios::LongLoad, Scenarios::Refresh].map(limit), [None; 3]);
+    }
+
+    #[test]
     fn scripts_get_one_run_of_each_way_and_people_more() {
         let ways = [Ways::None, Ways::Naive, Ways::Ours].map(Subject::Way);
         for scenario in Scenarios::All.chosen() {
