@@ -24,9 +24,9 @@ fn steps(bench: &mut Bench, name: &str) {
     let (small, fair) = (parking_lot::Mutex::new(0_u64), std::sync::Mutex::new(0_u64));
     let (mut map, mut slow_map) = (HashMap::new(), std::collections::HashMap::new());
     let mut rounds = bench.rounds();
-    add(&mut rounds, "lock and unlock, parking_lot", &keys, |key| *black_box(&small).lock() += key);
+    add(&mut rounds, "lock and unlock, parking_lot", &keys, |key| *black_box(&small).lock() ^= key);
     add(&mut rounds, "lock and unlock, std", &keys, |key| {
-        *black_box(&fair).lock().expect("nobody panics under it") += key;
+        *black_box(&fair).lock().expect("nobody panics under it") ^= key;
     });
     add(&mut rounds, "insert and remove, hashbrown and foldhash", &keys, move |key| {
         map.insert(key, key);
