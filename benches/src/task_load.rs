@@ -14,6 +14,8 @@ use core::future::{Future as _, poll_fn};
 use core::hint::black_box;
 use core::pin::pin;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::task::{Context, Poll, Waker};
+use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::time::Instant;
 
@@ -41,22 +43,36 @@ where
 }
 
 /// Each of these sequences of keys is asked for by a task of its own. Nanoseconds from the first start to the last end, for each call
-/// of *one* of two threads.
+/// of *one* of two threads; and how many works were run for each call, if they are to be counted: trivial work would not hide that.
 #[must_use]
-pub fn mix<Q, C>(executor: &impl Executor, contender: &Arc<C>, asked: &[Arc<[Q::Owned]>], work: Work) -> f64
+pub fn mix<Q, C>(
+    executor: &impl Executor,
+    contender: &Arc<C>,
+    asked: &[Arc<[Q::Owned]>],
+    work: Work,
+    counts: bool,
+) -> [f64; 2]
 where
     Q: Key + ?Sized,
     C: Coalesces<Q>,
 {
     let (done, left) = (Arc::new(Gate::default()), Arc::new(AtomicUsize::new(asked.len())));
     let calls: usize = asked.iter().map(|keys| keys.len()).sum();
+    let works: Vec<_> = asked.iter().map(|_| counts.then(|| Arc::new(CachePadded::new(AtomicU64::new(0))))).collect();
     let main = async {
-        for keys in asked {
+        for (keys, works) in asked.iter().zip(&works) {
+            let works = works.clone();
             let (contender, keys, done, left) =
                 (Arc::clone(contender), Arc::clone(keys), Arc::clone(&done), Arc::clone(&left));
             executor.spawn(async move {
                 for (number, key) in (0..).zip(&*keys) {
-                    let work = || async move { work.run(black_box(number)) };
+                    let works = works.clone();
+                    let work = || async move {
+                        if let Some(works) = works {
+                            works.fetch_add(1, Ordering::Relaxed);
+                        }
+                        work.run(black_box(number))
+                    };
                     black_box(contender.call(black_box(key.borrow()), work).await);
                 }
                 if left.fetch_sub(1, Ordering::SeqCst) == 1 {
@@ -68,7 +84,31 @@ where
     };
     let start = Instant::now();
     executor.block_on(main);
-    start.elapsed().as_secs_f64() * 1e9 / calls as f64 * 2.0
+    let nanos = start.elapsed().as_secs_f64() * 1e9 / calls as f64 * 2.0;
+    let works: u64 = works.iter().flatten().map(|works| works.load(Ordering::Relaxed)).sum();
+    [nanos, works as f64 / calls as f64]
+}
+
+/// Whether a call that begins when the work has ended gets its value all the same, as long as somebody has not fetched it yet.
+pub fn serves_the_late(contender: &impl Coalesces<u64>, on: &impl BlockOn) -> bool {
+    const POLLS: usize = 8;
+    let gate = Arc::new(Gate::default());
+    let opens = Arc::clone(&gate);
+    let mut first = pin!(contender.call(&1, || async move {
+        opens.passed().await;
+        1
+    }));
+    let mut slow = pin!(contender.call(&1, || async { 2 }));
+    let mut late = pin!(contender.call(&1, || async { 3 }));
+    // On its executor, as some need one.
+    on.block_on(async {
+        let cx = &mut Context::from_waker(Waker::noop());
+        let is_on = first.as_mut().poll(cx).is_pending() && slow.as_mut().poll(cx).is_pending();
+        gate.open();
+        is_on
+            && (0..POLLS).any(|_| first.as_mut().poll(cx).is_ready())
+            && (0..POLLS).any(|_| late.as_mut().poll(cx) == Poll::Ready(1))
+    })
 }
 
 /// What the tasks of a fan-out tell each other.

@@ -10,10 +10,16 @@ use alloc::format;
 const LEAST_OVERHEAD: f64 = 1.0;
 
 impl Bench {
-    /// What the calls of a workload cost above its bare work, and the target for that: three quarters of the best crate's at most.
-    pub(super) fn judge_overhead(&mut self, workload: &str, samples: &Samples<1>) {
+    /// What the calls of a workload cost above the work that was run for them, and the target for that: three quarters of the best
+    /// crate's at most. `works`: which figure tells how many works were run for each call, if it was not one.
+    pub(super) fn judge_overhead<const N: usize>(
+        &mut self,
+        workload: &str,
+        samples: &Samples<N>,
+        works: Option<usize>,
+    ) {
         let bare = samples.named("no coalescing");
-        let over = |id| samples.pairs(id, bare, |of, bare| of[0] - bare[0]);
+        let over = |id| samples.pairs(id, bare, |of, bare| of[0] - bare[0] * works.map_or(1.0, |works| of[works]));
         let name = format!("{workload}: overhead");
         for id in samples.everybody().filter(|&id| id != bare) {
             let who = samples.who(id);

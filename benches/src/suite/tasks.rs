@@ -8,7 +8,7 @@ use crate::executor::{BlockOn, ByHand, Executor, Smol, tokio_on_this_thread, tok
 use crate::load::{Work, zipf_ranks};
 use crate::report::Bound::AtMost;
 use crate::rounds::{Rounds, Samples};
-use crate::task_load::{alone, leader_dropped, mix, woken};
+use crate::task_load::{alone, leader_dropped, mix, serves_the_late, woken};
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -76,7 +76,7 @@ fn alone_text(bench: &mut Bench, name: &str) {
 }
 
 /// The target of being first, for each way to call.
-fn each_is_first(bench: &mut Bench, name: &str, samples: &Samples<1>) {
+fn each_is_first<const N: usize>(bench: &mut Bench, name: &str, samples: &Samples<N>) {
     for id in samples.all(Kind::Ours) {
         bench.report.first(name, samples, 0, &[id], &samples.all(Kind::Crate));
     }
@@ -102,7 +102,8 @@ struct Mix<'a, E> {
     keys: usize,
     seed: u64,
     work: Work,
-    rounds: Rounds<'a, 1>,
+    counts: bool,
+    rounds: Rounds<'a, 2>,
 }
 
 impl<Q: Key + ?Sized, E: Executor> Visitor<Q> for Mix<'_, E> {
@@ -111,10 +112,10 @@ impl<Q: Key + ?Sized, E: Executor> Visitor<Q> for Mix<'_, E> {
         let sequence = |ranks: &Vec<usize>| ranks.iter().map(|&rank| keys[rank].clone()).collect::<Arc<[Q::Owned]>>();
         let sequences: Vec<_> = self.ranks.iter().map(sequence).collect();
         let windows: Vec<_> = sequences.chunks(ASKING).map(<[_]>::to_vec).collect();
-        let (executor, work, contender) = (self.executor, self.work, Arc::new(make()));
+        let (executor, work, counts, contender) = (self.executor, self.work, self.counts, Arc::new(make()));
         let mut next = (0..windows.len()).cycle();
         self.rounds.add(name, kind, move || {
-            [mix::<Q, _>(executor, &contender, &windows[next.next().expect("it goes round")], work)]
+            mix::<Q, _>(executor, &contender, &windows[next.next().expect("it goes round")], work, counts)
         });
     }
 }
@@ -141,7 +142,7 @@ fn own_keys<E: Executor>(bench: &mut Bench, name: &str, executor: &E, visit_more
     const OWN: usize = KEYS / ASKING;
     let ranks = |task| (0..CALLS).map(|call| task * OWN + call % OWN).collect();
     let ranks: Vec<Vec<usize>> = (0..ASKING).map(ranks).collect();
-    let samples = mixed(bench, (executor, visit_more), (&ranks, KEYS), Work::TRIVIAL);
+    let samples = mixed(bench, (executor, visit_more), (&ranks, KEYS), Work::TRIVIAL, false);
     bench.report.figures(name, &samples, 0, "ns a call of one thread", 1.0);
     each_is_first(bench, name, &samples);
 }
@@ -152,10 +153,16 @@ fn zipf_keys<E: Executor>(bench: &mut Bench, name: &str, executor: &E, visit_mor
     let ranks = |seed| zipf_ranks(ZIPF_KEYS, ZIPF_EXPONENT, CALLS, seed);
     let ranks: Vec<_> = (0..PARTS * ASKING).map(|task| ranks(bench.options.seed ^ ((task as u64) << 32))).collect();
     let work = Work::lasting(Duration::from_micros(2));
-    let samples = mixed(bench, (executor, visit_more), (&ranks, ZIPF_KEYS), work);
+    let samples = mixed(bench, (executor, visit_more), (&ranks, ZIPF_KEYS), work, true);
     bench.report.figures(name, &samples, 0, "ns a call of one thread", 1.0);
-    bench.report.first(name, &samples, 0, &samples.all(Kind::Ours), &samples.all(Kind::Crate));
-    bench.judge_overhead(name, &samples);
+    bench.report.figures(&format!("{name}: works"), &samples, 1, "works a call", 1.0);
+    // Who hands out what was read before the call began has less to do.
+    let mut late = Late { on: executor, names: Vec::new() };
+    everybody::<u64>(&mut late);
+    let crates: Vec<_> = samples.all(Kind::Crate);
+    let crates: Vec<_> = crates.into_iter().filter(|&id| !late.names.contains(&&*samples.who(id).name)).collect();
+    bench.report.first(name, &samples, 0, &samples.all(Kind::Ours), &crates);
+    bench.judge_overhead(name, &samples, Some(1));
 }
 
 fn mixed<E: Executor>(
@@ -163,12 +170,27 @@ fn mixed<E: Executor>(
     (executor, visit_more): (&E, More<E>),
     (ranks, keys): (&[Vec<usize>], usize),
     work: Work,
-) -> Samples<1> {
-    let mut all = Mix { executor, ranks, keys, seed: bench.options.seed, work, rounds: bench.rounds() };
+    counts: bool,
+) -> Samples<2> {
+    let mut all = Mix { executor, ranks, keys, seed: bench.options.seed, work, counts, rounds: bench.rounds() };
     everybody::<u64>(&mut all);
     visit_more(&mut all);
     Visitor::<u64>::visit(&mut all, "no coalescing", Kind::Floor, || Uncoalesced);
     bench.measure(all.rounds, 60)
+}
+
+/// The names of the contenders that serve a call with the value of work that had ended before.
+struct Late<'a, E> {
+    on: &'a E,
+    names: Vec<&'static str>,
+}
+
+impl<E: Executor> Visitor<u64> for Late<'_, E> {
+    fn visit<C: Coalesces<u64>>(&mut self, name: &'static str, _kind: Kind, make: fn() -> C) {
+        if serves_the_late(&make(), self.on) {
+            self.names.push(name);
+        }
+    }
 }
 
 /// What is done with contenders on an executor that is written by hand.

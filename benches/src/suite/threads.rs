@@ -162,7 +162,7 @@ fn pair_zipf(bench: &mut Bench, name: &str) {
     let gain = samples.ratio(theirs, ours, 0);
     bench.report.target(&format!("{name}: throughput of oneflight / of quick_cache"), AtLeast(1.15), gain);
     bench.report.first(name, &samples, 0, &[ours], &samples.all(Kind::Crate));
-    bench.judge_overhead(name, &samples);
+    bench.judge_overhead(name, &samples, None);
 }
 
 /// One thread leads, others sleep behind it.

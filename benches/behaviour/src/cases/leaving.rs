@@ -30,6 +30,13 @@ pub(super) const CASES: &[Case] = &[
         threads: None,
     },
     Case {
+        id: "late",
+        row: "A call that begins when the work has ended, and another has not fetched its value yet",
+        right: "fresh",
+        tasks: Some(late),
+        threads: None,
+    },
+    Case {
         id: "last",
         row: "The last caller is dropped: its work, and the next call",
         right: "dropped; fresh",
@@ -80,6 +87,30 @@ fn parked(crowd: &mut Tasks) -> Found {
     crowd.finish();
     let ends = crowd.ends([other]);
     found(is_value(&ends[0]), tally(&ends))
+}
+
+/// What it gets was read before it asked. A cache is there for that.
+fn late(crowd: &mut Tasks) -> Found {
+    if crowd.peer().stores() {
+        return None;
+    }
+    let leader = crowd.enter(KEY, value(0).after(1));
+    let follower = crowd.enter(KEY, value(1).after(1));
+    crowd.settle();
+    crowd.park(follower);
+    clock::tick();
+    crowd.settle();
+    if !is_value(&crowd.end(leader)) {
+        return found(false, "the first caller waits for the other");
+    }
+    let newcomer = crowd.enter(KEY, value(2).after(1));
+    crowd.finish();
+    let end = crowd.end(newcomer);
+    match end {
+        Some(End::Got(Got::Value(2))) => found(true, "fresh"),
+        Some(End::Got(Got::Value(_))) => found(false, "gets the old one"),
+        end => found(false, tally(&[end])),
+    }
 }
 
 fn last(crowd: &mut Tasks) -> Found {
