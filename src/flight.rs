@@ -51,6 +51,7 @@ pub(crate) struct Seat {
     attempt: u32,
 }
 
+#[cfg(feature = "std")]
 impl Seat {
     pub(crate) fn takes_over(self) -> bool {
         self.on_abandon == OnAbandon::TakeOver
