@@ -13,7 +13,7 @@ pub use output::BatchOutput;
 use crate::cache::Cache;
 use crate::entry::Fetched;
 use crate::error::{BoxError, Error};
-use crate::many::leased::all;
+use crate::many::together::all;
 use crate::memory::Memory;
 use crate::store::Store;
 use gather::{Gather, Landed};

@@ -8,7 +8,7 @@ mod write;
 
 pub(crate) use copy::{Panicked, copy};
 pub(crate) use flight::{Flight, Next};
-pub(crate) use leased::{Renewals, Side};
+pub(crate) use leased::{Renewals, Side, clock};
 
 use crate::config::{Config, Verdict};
 use crate::entry::{Entry, Source};

@@ -1,6 +1,7 @@
 //! Several keys in one call.
 
-pub(crate) mod leased;
+mod leased;
+pub(crate) mod together;
 
 use crate::blocking::{self, ThreadSide};
 use crate::cache::{Cache, TaskSide};
@@ -13,6 +14,7 @@ use crate::plan::Plan;
 use crate::stats::Count;
 use crate::store::{BlockingStore, Store};
 use crate::time::{Time, block_on};
+use async_lock::Semaphore;
 use hashbrown::{Equivalent, HashMap, HashSet};
 use oneflight::{CallError, Role};
 use parking_lot::Mutex;
@@ -313,6 +315,7 @@ where
         };
         // Several loads of this call may be on at once, all in this future.
         let loader = Mutex::new(loader);
+        let renewals = Semaphore::new(leased::REQUESTS);
         while !batch.wanted.is_empty() {
             if inner.is_closed() {
                 inner.refuse(&mut batch, &Error::Closed)?;
@@ -322,12 +325,12 @@ where
             let led = Mutex::new(HashSet::new());
             let work = |missing: Vec<&'q Q>| {
                 led.lock().extend(missing.iter().copied());
-                let (owned, loader) = (owned(&missing, &why), &loader);
+                let (owned, loader, renewals) = (owned(&missing, &why), &loader, Some(&renewals));
                 async move {
                     // Of the missing ones, those that are not there by now.
                     let load =
                         |indices: Vec<usize>| loader.lock()(indices.iter().map(|&index| missing[index]).collect());
-                    let side = |key| Box::new(TaskSide { shared: &self.shared, key }) as Box<dyn Side + '_>;
+                    let side = |key| Box::new(TaskSide { shared: &self.shared, key, renewals }) as Box<dyn Side + '_>;
                     inner.fly_many(&owned, limit, load, side).await
                 }
             };

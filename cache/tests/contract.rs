@@ -180,6 +180,8 @@ cases! {
     leases::i3_a_ttl_of_zero_stores_nothing_and_keeps_no_lease;
     leases::a_batch_stores_its_own_keys_before_it_waits_for_another_process;
     leases::a_batch_takes_over_the_keys_whose_holder_failed;
+    leases::the_keys_of_a_batch_whose_holder_died_are_loaded_by_one_call;
+    leases::a_batch_waits_for_another_process_no_longer_than_a_single_call;
     leases::batches_in_opposite_orders_in_two_processes_do_not_wait_in_a_circle;
     leases::i6_what_cannot_be_read_is_overwritten;
 
@@ -197,6 +199,7 @@ cases! {
     lease_failures::a_refresh_without_a_server_leaves_the_old_value_and_backs_off;
     lease_failures::a_refresh_whose_value_is_refused_backs_off;
     lease_failures::i7_what_the_server_refuses_leaves_nothing_older;
+    lease_failures::a_server_that_is_left_alone_is_not_asked_to_give_up_a_lease;
     lease_failures::nested_loads_past_the_store_do_not_wait_for_each_other_for_ever;
     lease_failures::what_is_no_value_is_left_alone;
 

@@ -151,7 +151,7 @@ where
             return self.inner.fly(&key, why, limit, begun, loader).await;
         }
         // In a box, as the others need not have the room.
-        let side = Box::new(TaskSide { shared: &self, key: &key });
+        let side = Box::new(TaskSide { shared: &self, key: &key, renewals: None });
         Box::pin(self.inner.fly_leased(&key, why, limit, begun, loader, side)).await
     }
 

@@ -5,6 +5,7 @@ use crate::fill::{Fill, Token};
 use crate::inner::{Renewals, Side};
 use crate::lease::Lease;
 use crate::store::Store;
+use async_lock::Semaphore;
 use std::future::pending;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use std::time::Duration;
 pub(crate) struct TaskSide<'f, K, V, E, S> {
     pub(crate) shared: &'f Arc<Shared<K, V, E, S>>,
     pub(crate) key: &'f K,
+    /// Bounds how many renewals are on at once, of the flights of a batch.
+    pub(crate) renewals: Option<&'f Semaphore>,
 }
 
 impl<K, V, E, S> Side for TaskSide<'_, K, V, E, S>
@@ -28,6 +31,10 @@ where
             let mut wait = Some(first);
             while let Some(left) = wait {
                 self.shared.inner.config.timer.sleep(left).await;
+                let _turn = match self.renewals {
+                    Some(renewals) => Some(renewals.acquire().await),
+                    None => None,
+                };
                 wait = self
                     .shared
                     .inner

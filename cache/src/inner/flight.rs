@@ -8,7 +8,7 @@ use crate::fill::{self, Action, Event, Fallback, Fill, OnStale, Outcome, Version
 use crate::lease::{Acquired, Claim, Lease, Publication, Push, Told, Watch};
 use crate::loads::Load;
 use crate::nonce::nonce;
-use crate::sharing::{Failure, Patience};
+use crate::sharing::Failure;
 use crate::stats::Count;
 use crate::store::Store;
 use crate::time::Time;
@@ -17,7 +17,9 @@ use futures_lite::future::or;
 use std::future::Future;
 use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Context;
 use std::time::Instant;
 
 /// A flight with a lease, or on the way to one. If it is dropped, it gives the lease up.
@@ -195,10 +197,20 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         }
     }
 
+    /// Whether something was pushed since the lease was asked for. If not, the next push wakes the task.
+    pub(crate) fn poll_pushed(&mut self, cx: &mut Context<'_>) -> bool {
+        let is_pushed = self.pushed.as_mut().is_some_and(|pushed| Pin::new(pushed).poll(cx).is_ready());
+        if is_pushed {
+            self.pushed = None;
+        }
+        is_pushed
+    }
+
     /// Sleeps until something is pushed, or until then. Nothing is lost if it is dropped.
     pub(crate) async fn wait(&mut self, until: fill::Time) -> Event {
         let left = self.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let sleep = left.into_iter().chain([until.saturating_sub(clock(self.now))]).min().unwrap_or_default();
+        let sleep = until.saturating_sub(clock(self.inner.now()));
+        let sleep = left.map_or(sleep, |left| left.min(sleep));
         let sleep = self.inner.config.timer.sleep(sleep);
         let ticks = async {
             sleep.await;
@@ -321,8 +333,9 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     where
         S: Store<K, V>,
     {
+        // Of a store that does not answer it is not asked: a lease runs out, and each key of a batch has one.
         let request = || self.lease().release(self.key, self.fill.token());
-        match self.inner.ask_with::<K, _, _>(Patience::Always, request).await {
+        match self.inner.ask::<K, _, _>(request).await {
             Ok(()) => Event::Released,
             Err(failure) => Event::StoreError { ambiguous: failure.is_ambiguous },
         }

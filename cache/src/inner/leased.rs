@@ -34,11 +34,16 @@ pub(crate) trait Side: Send + Sync {
 /// Goes on until it is dropped.
 pub(crate) type Renewals<'r> = Pin<Box<dyn Future<Output = Infallible> + Send + 'r>>;
 
-pub(super) fn clock(time: Time) -> fill::Time {
+pub(crate) fn clock(time: Time) -> fill::Time {
     time.since(Time::START)
 }
 
 impl<V, S> Inner<V, S> {
+    /// As [`begin`](Self::begin), for keys of a batch, which begin at the same time.
+    pub(crate) fn begin_at<Q: Hash + ?Sized>(&self, key: &Q, at: Time) -> Begun {
+        Begun { load: self.loads.begin(self.loads.hash(key)), at }
+    }
+
     /// As [`fly`](Self::fly), for a store that has leases. `None` also if the caller's time is up.
     pub(crate) async fn fly_leased<K, E, F>(
         &self,

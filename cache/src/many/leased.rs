@@ -1,12 +1,20 @@
 //! Several keys of a store with leases, loaded together.
 
-use crate::fill;
-use crate::inner::{Flight, Flown, Inner, Next, Side, Why};
+use super::together::{all, together};
+use crate::fill::{self, Event};
+use crate::inner::{Flight, Flown, Inner, Next, Side, Why, clock};
 use crate::store::Store;
 use std::future::{Future, poll_fn};
 use std::hash::Hash;
 use std::task::Poll;
 use std::time::Duration;
+
+/// So many requests of a batch are on at once, at most. All at once, those of ten thousand keys would take longer than a store
+/// waits for an answer.
+pub(super) const REQUESTS: usize = 128;
+
+/// A flight that sleeps until then, with the index of its key.
+type Waiting<'f, K, V, E, S> = (usize, Flight<'f, K, V, E, S>, fill::Time);
 
 impl<V, S> Inner<V, S> {
     /// As [`fly_leased`](Self::fly_leased), for keys that are loaded together. What it has the leases of it loads and publishes
@@ -24,13 +32,16 @@ impl<V, S> Inner<V, S> {
         S: Store<K, V>,
         F: Future<Output = Result<Vec<V>, E>>,
     {
-        let begin = |(key, why): &'k (K, Why)| Flight::new(self, key, *why, self.begin(key), side(key));
-        let mut flights: Vec<_> = keys.iter().map(begin).enumerate().collect();
+        // Their time for waiting ends together too, so those that are loaded then are loaded together.
+        let now = self.now();
+        let begin = |(key, why): &'k (K, Why)| Flight::new(self, key, *why, self.begin_at(key, now), side(key));
+        let mut active: Vec<_> = keys.iter().map(begin).enumerate().collect();
+        let mut waiting = Vec::new();
         let mut flown: Vec<Flown<V, E>> = keys.iter().map(|_| None).collect();
-        while !flights.is_empty() {
-            let nexts = all(flights.iter_mut().map(|(_, flight)| flight.go_on())).await;
-            let (mut to_load, mut waiting, mut uncached) = (Vec::new(), Vec::new(), false);
-            for ((index, flight), next) in flights.into_iter().zip(nexts) {
+        while !active.is_empty() {
+            let nexts = together(REQUESTS, active.iter_mut().map(|(_, flight)| flight.go_on()).collect()).await;
+            let (mut to_load, mut uncached) = (Vec::new(), false);
+            for ((index, flight), next) in active.into_iter().zip(nexts) {
                 match next {
                     Next::Load { uncached: is_uncached } => {
                         uncached |= is_uncached;
@@ -43,12 +54,37 @@ impl<V, S> Inner<V, S> {
             if !to_load.is_empty() {
                 self.load_together(&mut to_load, uncached, limit, &mut loader).await;
             } else if !waiting.is_empty() {
-                wait_for_any(&mut waiting).await;
+                to_load = self.wait_for_some(&mut waiting).await;
             }
-            flights = to_load;
-            flights.extend(waiting.into_iter().map(|(index, flight, _)| (index, flight)));
+            active = to_load;
         }
         flown
+    }
+
+    /// Waits until something is pushed about some of them, or until the first is to look again: then all look. Each by itself,
+    /// they would find one after another that a process has died which had the leases of all, and load key by key.
+    async fn wait_for_some<'f, K, E>(
+        &self,
+        waiting: &mut Vec<Waiting<'f, K, V, E, S>>,
+    ) -> Vec<(usize, Flight<'f, K, V, E, S>)> {
+        let until = waiting.iter().map(|(_, _, until)| *until).min().expect("some wait");
+        let mut sleep = self.config.timer.sleep(until.saturating_sub(clock(self.now())));
+        let (is_due, pushed) = poll_fn(|cx| {
+            let is_due = sleep.as_mut().poll(cx).is_ready();
+            let pushed: Vec<bool> = waiting.iter_mut().map(|(_, flight, _)| flight.poll_pushed(cx)).collect();
+            if is_due || pushed.contains(&true) { Poll::Ready((is_due, pushed)) } else { Poll::Pending }
+        })
+        .await;
+        let mut active = Vec::new();
+        for ((index, mut flight, until), is_pushed) in std::mem::take(waiting).into_iter().zip(pushed) {
+            if is_due || is_pushed {
+                flight.step(if is_pushed { Event::Woken } else { Event::Tick });
+                active.push((index, flight));
+            } else {
+                waiting.push((index, flight, until));
+            }
+        }
+        active
     }
 
     async fn load_together<K, E, F>(
@@ -98,39 +134,4 @@ impl<V, S> Inner<V, S> {
             }
         }
     }
-}
-
-/// Until one of them has something to do.
-async fn wait_for_any<K, V, E, S>(flights: &mut [(usize, Flight<'_, K, V, E, S>, fill::Time)]) {
-    let mut waits: Vec<_> = flights.iter_mut().map(|(_, flight, until)| Box::pin(flight.wait(*until))).collect();
-    let (woken, event) = poll_fn(|cx| {
-        for (index, wait) in waits.iter_mut().enumerate() {
-            if let Poll::Ready(event) = wait.as_mut().poll(cx) {
-                return Poll::Ready((index, event));
-            }
-        }
-        Poll::Pending
-    })
-    .await;
-    drop(waits);
-    flights[woken].1.step(event);
-}
-
-/// All of them at once.
-pub(crate) async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut futures: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
-    poll_fn(|cx| {
-        let mut is_ready = true;
-        for (future, output) in &mut futures {
-            if output.is_none() {
-                match future.as_mut().poll(cx) {
-                    Poll::Ready(value) => *output = Some(value),
-                    Poll::Pending => is_ready = false,
-                }
-            }
-        }
-        if is_ready { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    futures.into_iter().filter_map(|(_, output)| output).collect()
 }

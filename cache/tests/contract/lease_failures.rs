@@ -252,6 +252,16 @@ pub(crate) fn i7_what_the_server_refuses_leaves_nothing_older<W: Way>() {
     assert!(!server.is_held("k"));
 }
 
+pub(crate) fn a_server_that_is_left_alone_is_not_asked_to_give_up_a_lease<W: Way>() {
+    let (server, clock) = server();
+    // The second request without an answer is that for the lease.
+    let cache = process::<W>(&server, &clock, |builder| builder.breaker(2, SECOND));
+    server.set_failure(Some(Failure::LosesRequest));
+    assert_eq!(told(cache.get_or_load("k", || Ok(1))), (1, Source::Loaded));
+    assert_eq!(cache.stats().breaker_opened, 1);
+    assert_eq!(server.take_steps(), ["get", "acquire"]);
+}
+
 /// A loader that loads another key needs a turn of its own while it has one.
 pub(crate) fn nested_loads_past_the_store_do_not_wait_for_each_other_for_ever<W: Way>() {
     let (server, clock) = server();

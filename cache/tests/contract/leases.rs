@@ -2,12 +2,13 @@
 
 use crate::support::limits::until;
 use crate::support::model::ModelStore;
-use crate::support::run::{Runs, failure, loading, refreshing, run, told, uncalled};
+use crate::support::run::{Running, Runs, failure, loading, refreshing, run, told, uncalled};
 use crate::support::way::{AnyCache, Fail, Made, Refreshes, SECOND, TTL, Way, builder};
 use oneflight_cache::fill::Token;
 use oneflight_cache::lease::{Acquired, BlockingLease, Claim, Publication};
 use oneflight_cache::test_util::ManualClock;
-use oneflight_cache::{Entry, Error, Policy, Source, Time};
+use oneflight_cache::{Clock, Entry, Error, Fetched, Policy, Source, Time};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(crate) type Store = ModelStore<u32>;
@@ -317,6 +318,56 @@ pub(crate) fn a_batch_takes_over_the_keys_whose_holder_failed<W: Way>() {
     assert_eq!(failure(other.end()), 1);
     assert_eq!(batch.end().unwrap().len(), 2);
     assert_eq!((runs.get(), a.stats().taken_over), (2, 1));
+}
+
+const KEYS: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+type Batch = Running<Result<Vec<Fetched<u32>>, Error<Fail>>>;
+
+/// A batch of keys that a process holds which does nothing, and the calls of its loader.
+fn batch_of_held_keys<W: Way>(
+    server: &Store,
+    cache: &Cache<W>,
+    lease: Duration,
+) -> (Batch, Arc<Mutex<Vec<Vec<String>>>>) {
+    KEYS.iter().for_each(|key| _ = hold(server, key, 7, lease));
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let batch = run({
+        let (cache, calls) = (cache.clone(), Arc::clone(&calls));
+        move || {
+            cache.get_or_load_many(&KEYS, move |mut keys| {
+                let values = vec![1; keys.len()];
+                keys.sort();
+                calls.lock().unwrap().push(keys);
+                Ok(values)
+            })
+        }
+    });
+    until("it finds the leases with another", || cache.stats().held >= KEYS.len() as u64);
+    (batch, calls)
+}
+
+/// K4.
+pub(crate) fn the_keys_of_a_batch_whose_holder_died_are_loaded_by_one_call<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder);
+    let (batch, calls) = batch_of_held_keys::<W>(&server, &cache, SECOND);
+    wait_for(&batch, &clock, Duration::from_millis(20));
+    assert_eq!(batch.end().unwrap().len(), KEYS.len());
+    assert_eq!(*calls.lock().unwrap(), [KEYS]);
+    assert!(cache.get("e").unwrap().is_some(), "they are stored");
+}
+
+pub(crate) fn a_batch_waits_for_another_process_no_longer_than_a_single_call<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder.lease_wait(SECOND));
+    let begun = clock.now();
+    let (batch, calls) = batch_of_held_keys::<W>(&server, &cache, SECOND * 60);
+    wait_for(&batch, &clock, Duration::from_millis(20));
+    assert_eq!(batch.end().unwrap().len(), KEYS.len());
+    assert_eq!(*calls.lock().unwrap(), [KEYS]);
+    let waited = clock.now().since(begun);
+    assert!(waited <= SECOND + Duration::from_millis(100), "{waited:?}");
 }
 
 pub(crate) fn batches_in_opposite_orders_in_two_processes_do_not_wait_in_a_circle<W: Way>() {

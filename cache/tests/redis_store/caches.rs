@@ -1,10 +1,13 @@
 //! Caches on the store: what one process writes, and what another serves then.
 
-use crate::bench::settings;
+use crate::bench::{Bench, now, settings};
+use crate::redis_support::proxy::Mode;
 use crate::redis_support::server::Server;
 use crate::redis_support::until;
 use oneflight_cache::blocking::Cache;
+use oneflight_cache::lease::{Acquired, BlockingLease};
 use oneflight_cache::{BlockingStore, BoxError, Error, Policy, Tiered};
+use redis::Commands;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -95,4 +98,63 @@ fn a_put_that_a_full_server_refuses_leaves_nothing_older() {
     server.config_set("maxmemory", "0");
     cache.put("k", "new".to_owned()).unwrap();
     assert_eq!(*cache.get("k").unwrap().unwrap(), "new");
+}
+
+/// K4: the leases of a process that has died end together.
+#[test]
+fn a_batch_takes_over_all_keys_of_a_process_that_has_died() {
+    let server = Server::start();
+    let mut bench = Bench::on(server);
+    let keys: Vec<String> = (0..50).map(|number| format!("key {number}")).collect();
+    for key in &keys {
+        let acquired = bench.store.acquire(key.as_str(), Bench::claim(7, None), now()).unwrap();
+        assert!(matches!(acquired, Acquired::<String>::Leader { .. }));
+    }
+    let cache = cache(bench.other());
+    let calls = AtomicUsize::new(0);
+    std::thread::scope(|threads| {
+        let batch = threads.spawn(|| {
+            let load = |keys: Vec<&String>| {
+                calls.fetch_add(1, Ordering::SeqCst);
+                Ok(keys.into_iter().cloned().collect())
+            };
+            cache.get_or_load_many(&keys, load).unwrap()
+        });
+        until("it waits", || (cache.stats().held >= 50).then_some(()));
+        let mut end = redis::pipe();
+        end.atomic();
+        let leases: Vec<String> = bench.raw.keys("*:l").unwrap();
+        leases.iter().for_each(|lease| _ = end.cmd("PEXPIRE").arg(lease).arg(300).ignore());
+        end.exec(&mut bench.raw).unwrap();
+        let values: Vec<String> = batch.join().unwrap().into_iter().map(|fetched| fetched.value).collect();
+        assert_eq!(values, keys);
+    });
+    // They may end while it looks: then it has asked for some of them too early.
+    let calls = calls.into_inner();
+    assert!(calls <= 3, "{calls} calls");
+    assert_eq!(bench.server.keys().iter().filter(|name| name.ends_with(":l")).count(), 0);
+}
+
+/// Thousands at once would take longer than the limit for an answer, and be taken for a server that is away.
+#[test]
+fn a_batch_of_tasks_sends_so_many_requests_at_once_and_no_more() {
+    let server = Server::start();
+    let proxy = server.proxy();
+    let store = settings().response_timeout(Duration::from_secs(5)).connect(&proxy.url()).unwrap();
+    let forever = Duration::from_secs(3_600);
+    let cache: oneflight_cache::Cache<u32, String, BoxError, _> =
+        oneflight_cache::Cache::builder().store(store).breaker(3, forever).build();
+    let keys: Vec<u32> = (0..1_000).collect();
+    let before = AtomicUsize::new(0);
+    let load = |keys: Vec<&u32>| {
+        // Nothing that is to be stored is answered: so as many are sent as at once, and then the server is left alone.
+        before.store(proxy.commands("EVALSHA") as usize, Ordering::SeqCst);
+        proxy.set(Mode::Swallow);
+        let values = keys.into_iter().map(u32::to_string).collect();
+        async move { Ok(values) }
+    };
+    let values = smol::block_on(cache.get_or_load_many(&keys, load)).unwrap();
+    assert!(values.iter().zip(&keys).all(|(value, key)| **value == key.to_string()));
+    assert_eq!((cache.stats().loads, cache.stats().fallbacks), (1, 0));
+    assert_eq!(proxy.commands("EVALSHA") as usize - before.into_inner(), 128);
 }
