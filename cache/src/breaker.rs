@@ -15,6 +15,18 @@ pub(crate) struct Breaker {
     until: AtomicU64,
 }
 
+/// What a [`Breaker`] says to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allowed {
+    Yes,
+    /// As the only one for a while. [`Breaker::probed`] must be told when it has ended.
+    Probe,
+    No,
+}
+
+/// A probe that has not ended for so long is not counted on any more: perhaps nobody polls it. There may be another then.
+const LOST: Duration = Duration::from_secs(30);
+
 /// The store was not asked.
 #[derive(Debug)]
 pub(crate) struct NotAsked;
@@ -32,11 +44,26 @@ impl Breaker {
         Self { failures, open, in_a_row: AtomicU32::new(0), until: AtomicU64::new(0) }
     }
 
-    /// Whether a request may be made. Of those who ask when the time is up, one may. `random` from 0 to 1.
-    pub(crate) fn allows(&self, now: Time, random: impl FnOnce() -> f64) -> bool {
+    /// Whether a request may be made. Of those who ask when the time is up, one may.
+    pub(crate) fn allows(&self, now: Time) -> Allowed {
         let until = self.until.load(Ordering::Relaxed);
-        until == 0
-            || now >= Time::from_start(Duration::from_nanos(until)) && self.swap(until, self.again_at(now, random()))
+        if until == 0 {
+            Allowed::Yes
+        } else if now >= Time::from_start(Duration::from_nanos(until)) && self.swap(until, nanos(now.after(LOST))) {
+            Allowed::Probe
+        } else {
+            Allowed::No
+        }
+    }
+
+    /// A probe has ended, or was dropped. If it was not answered, there is no other for a while, counted from now: a server that
+    /// hangs makes each take longer than that may be.
+    pub(crate) fn probed(&self, now: Time, random: f64) {
+        let until = self.until.load(Ordering::Relaxed);
+        if until != 0 {
+            // If it fails, an answer has closed it.
+            let _ = self.swap(until, self.again_at(now, random));
+        }
     }
 
     pub(crate) fn answered(&self) {
@@ -59,13 +86,16 @@ impl Breaker {
     /// Up to a quarter sooner or later: processes that were cut off together do not come back together.
     fn again_at(&self, now: Time, random: f64) -> u64 {
         let open = self.open.as_secs_f64() * (0.75 + random.clamp(0.0, 1.0) / 2.0);
-        let again = now.after(Duration::try_from_secs_f64(open).unwrap_or(Duration::MAX));
-        u64::try_from(again.since(Time::START).as_nanos()).unwrap_or(u64::MAX).max(1)
+        nanos(now.after(Duration::try_from_secs_f64(open).unwrap_or(Duration::MAX)))
     }
 
     fn swap(&self, from: u64, to: u64) -> bool {
         self.until.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
+}
+
+fn nanos(time: Time) -> u64 {
+    u64::try_from(time.since(Time::START).as_nanos()).unwrap_or(u64::MAX).max(1)
 }
 
 #[cfg(test)]
@@ -81,17 +111,34 @@ mod tests {
     #[test]
     fn it_opens_after_so_many_in_a_row_and_lets_one_try_when_the_time_is_up() {
         let breaker = Breaker::new(3, SECOND);
-        let allows = |millis| breaker.allows(at(millis), || 0.5);
-        assert!(!breaker.unanswered(at(0), || 0.5) && !breaker.unanswered(at(0), || 0.5) && allows(0));
+        let says = |millis| breaker.allows(at(millis));
+        let fails = |millis| breaker.unanswered(at(millis), || 0.5);
+        assert!(!fails(0) && !fails(0));
+        assert_eq!(says(0), Allowed::Yes);
         breaker.answered();
-        assert!(!breaker.unanswered(at(0), || 0.5) && !breaker.unanswered(at(0), || 0.5) && allows(0));
+        assert!(!fails(0) && !fails(0));
+        assert_eq!(says(0), Allowed::Yes);
+        assert!(fails(0));
+        assert_eq!([says(0), says(999)], [Allowed::No; 2]);
+        assert_eq!([says(1_000), says(1_000), says(1_999)], [Allowed::Probe, Allowed::No, Allowed::No], "one tries");
+        assert!(!fails(1_010), "it was open");
+        breaker.probed(at(1_010), 0.5);
+        assert_eq!([says(2_009), says(2_010)], [Allowed::No, Allowed::Probe]);
+        breaker.answered();
+        breaker.probed(at(2_011), 0.5);
+        assert_eq!([says(2_011), says(2_011)], [Allowed::Yes; 2]);
+    }
+
+    #[test]
+    fn a_probe_that_takes_longer_than_it_is_open_is_the_only_one() {
+        let breaker = Breaker::new(1, SECOND);
         assert!(breaker.unanswered(at(0), || 0.5));
-        assert!(!allows(0) && !allows(999));
-        assert!(allows(1_000) && !allows(1_000) && !allows(1_999), "one tries");
-        assert!(!breaker.unanswered(at(1_010), || 0.5), "it was open");
-        assert!(!allows(1_999) && allows(2_000));
-        breaker.answered();
-        assert!(allows(2_001) && allows(2_001));
+        assert_eq!(breaker.allows(at(1_000)), Allowed::Probe);
+        assert_eq!(breaker.allows(at(5_000)), Allowed::No, "it is on");
+        breaker.probed(at(5_000), 0.5);
+        assert_eq!([breaker.allows(at(5_999)), breaker.allows(at(6_000))], [Allowed::No, Allowed::Probe]);
+        assert_eq!(breaker.allows(at(35_999)), Allowed::No);
+        assert_eq!(breaker.allows(at(36_000)), Allowed::Probe, "nobody polls the first");
     }
 
     #[test]
@@ -99,7 +146,7 @@ mod tests {
         for (random, again) in [(0.0, 750), (1.0, 1_250)] {
             let breaker = Breaker::new(1, SECOND);
             assert!(breaker.unanswered(at(0), || random));
-            assert!(!breaker.allows(at(again - 1), || random) && breaker.allows(at(again), || random));
+            assert_eq!([breaker.allows(at(again - 1)), breaker.allows(at(again))], [Allowed::No, Allowed::Probe]);
         }
     }
 
@@ -109,22 +156,23 @@ mod tests {
         assert!(breaker.unanswered(at(0), || 0.5));
         // What another thread leaves that was between its two steps.
         breaker.in_a_row.store(0, Ordering::Relaxed);
-        assert!(!breaker.allows(at(0), || 0.5));
+        assert_eq!(breaker.allows(at(0)), Allowed::No);
         breaker.answered();
-        assert!(breaker.allows(at(0), || 0.5));
+        assert_eq!(breaker.allows(at(0)), Allowed::Yes);
     }
 
     #[test]
     fn it_may_stay_open_for_ever() {
         for open in [Duration::MAX, Duration::from_secs(u64::MAX / 2)] {
             let breaker = Breaker::new(1, open);
-            assert!(breaker.unanswered(at(0), || 1.0) && !breaker.allows(at(1_000_000_000), || 1.0));
+            assert!(breaker.unanswered(at(0), || 1.0));
+            assert_eq!(breaker.allows(at(1_000_000_000)), Allowed::No);
         }
     }
 
     #[test]
     fn it_may_be_switched_off() {
         let breaker = Breaker::new(0, SECOND);
-        assert!((0..100).all(|_| !breaker.unanswered(at(0), || 0.5) && breaker.allows(at(0), || 0.5)));
+        assert!((0..100).all(|_| !breaker.unanswered(at(0), || 0.5) && breaker.allows(at(0)) == Allowed::Yes));
     }
 }

@@ -43,7 +43,8 @@ impl<'a, C, Q: ?Sized> Call<'a, C, Q> {
     /// How long the call may take. Then it ends with [`Error::Deadline`], or with an old value that may be served
     /// [if a load fails](crate::Builder::stale_if_error); the load goes on if others wait for it.
     ///
-    /// A blocking call that loads itself is not interrupted.
+    /// A blocking call that loads itself is not interrupted. With a store that processes share it does not begin to load when its
+    /// time is up, and waits no longer than that for the store's answers before it loads.
     ///
     /// # Examples
     ///

@@ -100,7 +100,7 @@ impl Drop for CountsPanic<'_> {
 }
 
 /// Does something when it is dropped, however that comes about.
-struct OnDrop<F: Fn()>(F);
+pub(crate) struct OnDrop<F: Fn()>(pub(crate) F);
 
 impl<F: Fn()> Drop for OnDrop<F> {
     fn drop(&mut self) {

@@ -86,6 +86,7 @@ mod store;
 pub mod test_util;
 mod tier;
 mod time;
+mod time_limit;
 
 pub use builder::Builder;
 pub use cache::Cache;

@@ -1,12 +1,13 @@
 //! What a cache needs beside a store that several processes share.
 
-use crate::breaker::{Breaker, NotAsked};
+use crate::breaker::{Allowed, Breaker, NotAsked};
 use crate::config;
 use crate::error::StoreError;
-use crate::inner::Inner;
+use crate::inner::{Inner, OnDrop};
 use crate::lease::Lease;
 use crate::stats::Count;
 use crate::store::Store;
+use crate::time_limit::TimeLimit;
 use async_lock::Semaphore;
 use parking_lot::Mutex;
 use std::future::Future;
@@ -81,9 +82,12 @@ impl<V, S> Inner<V, S> {
         F: Future<Output = Result<T, S::Error>>,
     {
         let (lease, sharing) = self.store.lease().zip(self.sharing.as_ref()).expect("there are leases");
-        if patience == Patience::Breaker && !sharing.breaker.allows(self.now(), || self.config.random()) {
-            return Err(Failure::new(Arc::new(NotAsked), false));
-        }
+        let allowed = if patience == Patience::Always { Allowed::Yes } else { sharing.breaker.allows(self.now()) };
+        let _probe = match allowed {
+            Allowed::Yes => None,
+            Allowed::Probe => Some(OnDrop(|| sharing.breaker.probed(self.now(), self.config.random()))),
+            Allowed::No => return Err(Failure::new(Arc::new(NotAsked), false)),
+        };
         match request().await {
             Ok(answer) => {
                 sharing.breaker.answered();
@@ -91,6 +95,10 @@ impl<V, S> Inner<V, S> {
             }
             Err(error) => {
                 let is_ambiguous = lease.is_ambiguous(&error);
+                if TimeLimit::is_over() {
+                    // The caller's time was up, as if a task had been dropped: it says nothing about the server.
+                    return Err(Failure::new(Arc::new(error), is_ambiguous));
+                }
                 // What is refused was answered, or never sent: it says nothing about whether the server is there.
                 if is_ambiguous && sharing.breaker.unanswered(self.now(), || self.config.random()) {
                     self.counters.add(Count::BreakerOpened);

@@ -8,8 +8,10 @@ use crate::error::Error;
 use crate::helpers::deadline;
 use crate::inner::{Begun, Flown, Landed, Leave, Why};
 use crate::plan::Plan;
+use crate::sharing::Failure;
 use crate::store::BlockingStore;
 use crate::time::{Time, block_on, block_on_pinned};
+use crate::time_limit::TimeLimit;
 use hashbrown::Equivalent;
 use oneflight::{CallError, Role};
 use std::future::Future;
@@ -59,7 +61,7 @@ where
     pub(super) fn read<Q, L>(
         self: &Arc<Self>,
         key: &Q,
-        options: Options,
+        mut options: Options,
         loader: L,
         refresh: Refresh<'_, V, L>,
     ) -> Result<Fetched<V>, Error<E>>
@@ -76,13 +78,29 @@ where
         let found = if BlockingStore::<Q, V>::lease(store).is_none() {
             BlockingStore::<Q, V>::get(store, key, now).map_err(|error| self.inner.refused(error))
         } else {
-            block_on(self.inner.get::<Q>(key, now))
+            self.get_in_time(key, &mut options, now)
         };
         let found = match found {
             Ok(Some(entry)) if entry.is_calm(now) => return Ok(self.inner.fetched(entry, Source::Hit, now)),
             found => found.unwrap_or(None),
         };
         self.read_on(key, options, now, found, loader, refresh)
+    }
+
+    /// What another process's store says, within the time that the call has. Less is left of it then.
+    fn get_in_time<Q>(&self, key: &Q, options: &mut Options, now: Time) -> Result<Option<Entry<V>>, Failure>
+    where
+        Q: ?Sized,
+        S: BlockingStore<Q, V>,
+    {
+        let until = options.timeout.and_then(deadline);
+        let time_limit = until.map(TimeLimit::until);
+        let found = block_on(self.inner.get::<Q>(key, now));
+        drop(time_limit);
+        if let Some(until) = until {
+            options.timeout = Some(until.saturating_duration_since(Instant::now()));
+        }
+        found
     }
 
     /// A read that is not simply a hit.

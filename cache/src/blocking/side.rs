@@ -3,8 +3,8 @@
 use super::Shared;
 use crate::fill::{Fill, Token};
 use crate::inner::{Renewals, Side};
-use crate::lease::BlockingLease;
-use crate::store::BlockingStore;
+use crate::lease::Lease;
+use crate::store::{BlockingStore, Store};
 use crate::time::block_on;
 use std::future::pending;
 use std::hash::Hash;
@@ -44,9 +44,10 @@ where
     fn abandon(&self, token: Token) {
         let (shared, key) = (Arc::clone(self.shared), self.key.clone());
         self.shared.keeper.soon(move || {
-            if let Some(lease) = shared.inner.store.0.lease() {
-                // If it fails, the lease runs out.
-                drop(lease.release(&key, token));
+            let inner = &shared.inner;
+            if let Some(lease) = Store::<K, V>::lease(&inner.store) {
+                // If it fails, the lease runs out. Of a store that does not answer it is not asked: renewals wait for this.
+                drop(block_on(inner.ask::<K, _, _>(|| lease.release(&key, token))));
             }
         });
     }

@@ -12,6 +12,7 @@ use crate::sharing::Failure;
 use crate::stats::Count;
 use crate::store::Store;
 use crate::time::Time;
+use crate::time_limit::TimeLimit;
 use event_listener::EventListener;
 use futures_lite::future::or;
 use std::future::Future;
@@ -37,6 +38,8 @@ pub(crate) struct Flight<'f, K, V, E, S> {
     /// Armed before the lease is asked for.
     pushed: Option<EventListener>,
     has_waited: bool,
+    /// There was no answer when the lease was asked for: it may have one.
+    may_be_leased: bool,
     /// Why there is no value, if there will be none.
     reason: Reason,
     found: Option<Entry<V>>,
@@ -77,7 +80,9 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         };
         let waker = Arc::new(event_listener::Event::new());
         let told = told(Arc::clone(&waker), side.forgets());
+        let time_limit = side.deadline().map(TimeLimit::until);
         let watch = inner.store.lease().and_then(|lease| lease.watch(key, told));
+        drop(time_limit);
         Self {
             inner,
             key,
@@ -91,6 +96,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             watch,
             pushed: None,
             has_waited: false,
+            may_be_leased: false,
             reason: Reason::Store,
             found: None,
             loaded: None,
@@ -172,7 +178,10 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         let fill::Config { lease, epoch_life, .. } = self.inner.config.sharing.fill;
         let claim = Claim { token: self.fill.token(), lease, epoch_life, seen };
         let request = || self.lease().acquire(self.key, claim, self.now);
-        match self.inner.ask::<K, _, _>(request).await {
+        let time_limit = self.deadline().map(TimeLimit::until);
+        let acquired = self.inner.ask::<K, _, _>(request).await;
+        drop(time_limit);
+        match acquired {
             Ok(Acquired::Leader { epoch }) => {
                 if self.has_waited {
                     self.inner.counters.add(Count::TakenOver);
@@ -193,7 +202,10 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                 self.has_waited = true;
                 Event::Held { left, holder, listening }
             }
-            Err(failure) => self.failed(failure),
+            Err(failure) => {
+                self.may_be_leased = failure.is_ambiguous;
+                self.failed(failure)
+            }
         }
     }
 
@@ -333,6 +345,10 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     where
         S: Store<K, V>,
     {
+        if self.may_be_leased && self.is_too_late() {
+            self.side.abandon(self.fill.token());
+            return Event::Released;
+        }
         // Of a store that does not answer it is not asked: a lease runs out, and each key of a batch has one.
         let request = || self.lease().release(self.key, self.fill.token());
         match self.inner.ask::<K, _, _>(request).await {

@@ -64,6 +64,8 @@ impl<V, S> Inner<V, S> {
         let mut loader = Some(loader);
         loop {
             match flight.go_on().await {
+                // A loader is not interrupted, so it does not begin.
+                Next::Load { .. } if flight.is_too_late() => return None,
                 Next::Load { uncached } => {
                     let _permit = if uncached {
                         match self.permit(flight.deadline()).await {

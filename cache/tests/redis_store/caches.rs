@@ -1,16 +1,16 @@
 //! Caches on the store: what one process writes, and what another serves then.
 
 use crate::bench::{Bench, now, settings};
-use crate::redis_support::proxy::Mode;
+use crate::redis_support::proxy::{Fault, Mode};
 use crate::redis_support::server::Server;
 use crate::redis_support::until;
 use oneflight_cache::blocking::Cache;
 use oneflight_cache::lease::{Acquired, BlockingLease};
-use oneflight_cache::{BlockingStore, BoxError, Error, Policy, Tiered};
+use oneflight_cache::{BlockingStore, BoxError, Error, Policy, Source, Tiered};
 use redis::Commands;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type Words<S> = Cache<String, String, BoxError, S>;
 
@@ -157,4 +157,34 @@ fn a_batch_of_tasks_sends_so_many_requests_at_once_and_no_more() {
     assert!(values.iter().zip(&keys).all(|(value, key)| **value == key.to_string()));
     assert_eq!((cache.stats().loads, cache.stats().fallbacks), (1, 0));
     assert_eq!(proxy.commands("EVALSHA") as usize - before.into_inner(), 128);
+}
+
+/// The time of a call is that of all that it asks for, also of a thread.
+#[test]
+fn a_call_of_a_thread_ends_in_its_time_though_the_server_does_not_answer() {
+    let server = Server::start();
+    let proxy = server.proxy();
+    // Of the store's own limits there are ten seconds.
+    let cache = cache(settings().connect_blocking(&proxy.url()).unwrap());
+    let late = |key: &str| {
+        let begun = Instant::now();
+        let call = cache.call(key).timeout(Duration::from_millis(50));
+        let loaded = call.get_or_load(|| panic!("there is no time to load"));
+        assert!(matches!(loaded, Err(Error::Deadline)), "{loaded:?}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    };
+    cache.put("k", "value".to_owned()).unwrap();
+    // The request for the lease has no answer.
+    proxy.once(|words| words[0] == "EVALSHA", Fault::Swallow);
+    late("none");
+    // Nor has the read; nor is there a connection in time, or a reply to its first command.
+    for _ in 0..5 {
+        proxy.set(Mode::Hang);
+        late("k");
+    }
+    proxy.set(Mode::Pass);
+    let patient = cache.call("k").timeout(Duration::from_secs(60));
+    let found = patient.get_or_load(|| panic!("it is there")).unwrap();
+    assert_eq!((found.value.as_str(), found.source), ("value", Source::Hit));
+    assert_eq!(cache.stats().breaker_opened, 0, "it was the calls that had too little time");
 }

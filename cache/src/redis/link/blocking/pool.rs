@@ -2,8 +2,10 @@
 
 use crate::redis::error::Error;
 use crate::redis::link::Limits;
+use crate::redis::reply;
+use crate::time_limit::TimeLimit;
 use parking_lot::{Condvar, Mutex};
-use redis::{Client, Connection, Pipeline, Value};
+use redis::{Client, Cmd, Connection, Pipeline, RedisConnectionInfo, Value};
 use std::time::{Duration, Instant};
 
 /// The connections to a server. Whoever finds all of them in use waits for one.
@@ -41,19 +43,22 @@ impl Pool {
     }
 
     /// Sends the commands and reads a reply to each. It takes no longer than the limits for a connection, for its turn, and for
-    /// each reply.
+    /// each reply; nor, as a whole, than the [time limit](TimeLimit) of its caller.
     pub(in crate::redis::link) fn exchange(&self, commands: &Pipeline) -> Result<Vec<Value>, Error> {
         if commands.is_empty() {
             return Ok(Vec::new());
         }
-        let _turn = self.turn()?;
+        let limit = in_time(self.limits.response).ok_or(Error::Busy)?;
+        let _turn = self.turn(limit)?;
         let mut connection = self.connection()?;
-        let replies = exchange(&mut connection, &commands.get_packed_pipeline(), commands.len());
+        let replies = exchange(&mut connection, &commands.get_packed_pipeline(), commands.len(), self.limits.response);
         match replies {
             Ok(replies) => {
                 self.state.lock().idle.push((connection, Instant::now()));
                 Ok(replies)
             }
+            // It was the caller who had too little time.
+            Err(error) if TimeLimit::is_over() => Err(error),
             Err(error) => {
                 // The others are most likely dead too. Without this each of them would fail a command after a restart.
                 self.close_idle();
@@ -63,8 +68,8 @@ impl Pool {
     }
 
     /// Waits until fewer connections are in use than there may be.
-    fn turn(&self) -> Result<Turn<'_>, Error> {
-        let end = Instant::now().checked_add(self.limits.response);
+    fn turn(&self, limit: Duration) -> Result<Turn<'_>, Error> {
+        let end = Instant::now().checked_add(limit);
         let mut state = self.state.lock();
         while state.in_use >= self.limits.connections {
             let timed_out = match end {
@@ -88,7 +93,7 @@ impl Pool {
             Some((connection, since)) if since.elapsed() < FRESH => Ok(connection),
             Some((mut connection, _)) => {
                 let ping = redis::cmd("PING").get_packed_command();
-                if exchange(&mut connection, &ping, 1).is_ok() {
+                if exchange(&mut connection, &ping, 1, self.limits.response).is_ok() {
                     return Ok(connection);
                 }
                 self.close_idle();
@@ -98,8 +103,17 @@ impl Pool {
         }
     }
 
+    /// Connects, and introduces itself as the client would, but within the limit as a whole: the client waits that long for each
+    /// reply to what it sends first.
     fn connect(&self) -> Result<Connection, Error> {
-        let connection = self.client.get_connection_with_timeout(self.limits.connect)?;
+        let begun = Instant::now();
+        let limit = in_time(self.limits.connect).ok_or(Error::Busy)?;
+        let info = self.client.get_connection_info();
+        let mute = RedisConnectionInfo::default().set_skip_set_lib_name();
+        let client = Client::open(info.clone().set_redis_settings(mute))?;
+        let mut connection = client.get_connection_with_timeout(limit)?;
+        let left = limit.saturating_sub(begun.elapsed());
+        greet(&mut connection, info.redis_settings(), left)?;
         connection.set_read_timeout(Some(self.limits.response))?;
         connection.set_write_timeout(Some(self.limits.response))?;
         Ok(connection)
@@ -117,16 +131,65 @@ impl Pool {
     }
 }
 
+/// So long, but no longer than the caller has time; `None` if it has none.
+fn in_time(limit: Duration) -> Option<Duration> {
+    let limit = TimeLimit::left().map_or(limit, |left| left.min(limit));
+    (!limit.is_zero()).then_some(limit)
+}
+
+/// Says who it is, and which database it uses.
+fn greet(connection: &mut Connection, settings: &RedisConnectionInfo, limit: Duration) -> Result<(), Error> {
+    let end = Instant::now().checked_add(limit);
+    let mut ask = |command: &Cmd| {
+        let left = end.map_or(limit, |end| end.saturating_duration_since(Instant::now()));
+        let left =
+            Some(left).filter(|left| !left.is_zero()).ok_or_else(|| Error::odd("there was no connection in time"))?;
+        connection.set_read_timeout(Some(left))?;
+        connection.set_write_timeout(Some(left))?;
+        reply::good(exchange(connection, &command.get_packed_command(), 1, left)?.pop())
+    };
+    if let Some(password) = settings.password() {
+        let with_name = settings.username().map(|name| ask(redis::cmd("AUTH").arg(name).arg(password)));
+        match with_name {
+            Some(Ok(_)) => {}
+            // Before Redis 6 there were no users.
+            Some(Err(error)) if !error.to_string().contains(WRONG_NUMBER) => return Err(error),
+            _ => drop(ask(redis::cmd("AUTH").arg(password))?),
+        }
+    }
+    if settings.db() != 0 {
+        ask(redis::cmd("SELECT").arg(settings.db()))?;
+    }
+    Ok(())
+}
+
+const WRONG_NUMBER: &str = "wrong number of arguments";
+
 /// Not by way of the client's own pipelines: these go on reading after an error, so a server that hangs would cost the limit
-/// once for each command.
-fn exchange(connection: &mut Connection, bytes: &[u8], replies: usize) -> Result<Vec<Value>, Error> {
+/// once for each command. The connection waits for `limit`, and less if the caller has less time.
+fn exchange(connection: &mut Connection, bytes: &[u8], replies: usize, limit: Duration) -> Result<Vec<Value>, Error> {
+    let is_limited = TimeLimit::left().is_some();
+    let hurry = |connection: &Connection| -> Result<(), Error> {
+        if is_limited {
+            let left = Some(in_time(limit).ok_or_else(|| Error::odd("there is no time to wait for an answer"))?);
+            connection.set_read_timeout(left)?;
+            connection.set_write_timeout(left)?;
+        }
+        Ok(())
+    };
+    hurry(connection)?;
     connection.send_packed_command(bytes)?;
     let mut values = Vec::with_capacity(replies);
     while values.len() < replies {
+        hurry(connection)?;
         match connection.recv_response()? {
             Value::Push { .. } => {}
             value => values.push(value),
         }
+    }
+    if is_limited {
+        connection.set_read_timeout(Some(limit))?;
+        connection.set_write_timeout(Some(limit))?;
     }
     Ok(values)
 }

@@ -9,6 +9,7 @@ use crate::lease::Push;
 use crate::redis::error::Error;
 use crate::redis::link::{BlockingLink, Limits, Link};
 use crate::time::block_on;
+use crate::time_limit::TimeLimit;
 use redis::{Pipeline, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -102,6 +103,47 @@ fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
         assert_eq!(get(&link, "c").unwrap(), text("3"));
         assert_eq!(get(&link, "b").unwrap(), text("2"));
     }
+}
+
+/// It has three commands to answer before: the client would wait that long for each.
+#[test]
+fn a_connection_is_made_within_its_limit_whatever_is_sent_first() {
+    let server = Server::with(&["--requirepass", "hush-hush"]);
+    let limits = Limits { connect: Duration::from_secs(1), ..SHORT };
+    let link = link(&format!("redis://default:hush-hush@127.0.0.1:{}/3", server.port()), limits);
+    server.pause();
+    let start = Instant::now();
+    assert!(is_away(&get(&link, "a")));
+    assert!(start.elapsed() < limits.connect + Duration::from_millis(1_500), "{:?}", start.elapsed());
+    server.resume();
+    let client = send(&link, commands([&["CLIENT", "LIST", "TYPE", "normal"]])).unwrap();
+    let Value::BulkString(client) = &client[0] else { panic!("{client:?}") };
+    assert!(String::from_utf8_lossy(client).contains(" db=3 "), "it is where the URL says");
+}
+
+#[test]
+fn a_thread_that_has_less_time_waits_for_less() {
+    let server = Server::start();
+    let link = link(&server.url(), patient());
+    let in_a_moment = || TimeLimit::until(Instant::now() + Duration::from_millis(50));
+    get(&link, "a").unwrap();
+    server.pause();
+    let start = Instant::now();
+    for _ in 0..3 {
+        let _limit = in_a_moment();
+        // First over the connection that there is, then over new ones.
+        assert!(is_away(&get(&link, "a")));
+        assert!(matches!(get(&link, "a"), Err(Error::Busy)), "nothing is sent when there is no time left");
+    }
+    assert!(start.elapsed() < LONG / 2, "{:?}", start.elapsed());
+    server.resume();
+    // What is left of a connection has the limits of the link again.
+    let ids = [(); 2].map(|()| {
+        let _limit = TimeLimit::until(Instant::now() + LONG);
+        send(&link, commands([&["CLIENT", "ID"]])).unwrap()
+    });
+    assert_eq!(ids[0], ids[1]);
+    send(&link, commands([&["BLPOP", "nothing", "0.3"]])).unwrap();
 }
 
 #[test]
