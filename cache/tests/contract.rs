@@ -199,6 +199,7 @@ cases! {
     lease_failures::a_refresh_without_a_server_leaves_the_old_value_and_backs_off;
     lease_failures::a_refresh_whose_value_is_refused_backs_off;
     lease_failures::i7_what_the_server_refuses_leaves_nothing_older;
+    lease_failures::i7_a_refresh_on_demand_that_the_server_has_no_room_for_leaves_nothing_older;
     lease_failures::a_server_that_is_left_alone_is_not_asked_to_give_up_a_lease;
     lease_failures::nested_loads_past_the_store_do_not_wait_for_each_other_for_ever;
     lease_failures::what_is_no_value_is_left_alone;
@@ -210,6 +211,7 @@ cases! {
     tiers::a_lost_push_costs_the_near_life_and_no_more;
     tiers::what_a_process_writes_itself_it_never_serves_old;
     tiers::a_near_value_ends_with_its_own_life_and_is_refreshed_early;
+    tiers::a_refresh_on_demand_loads_though_what_is_near_is_old;
     tiers::a_take_over_works_through_both_tiers;
 
     panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;

@@ -38,8 +38,8 @@ pub(crate) struct Flight<'f, K, V, E, S> {
     /// Armed before the lease is asked for.
     pushed: Option<EventListener>,
     has_waited: bool,
-    /// There was no answer when the lease was asked for: it may have one.
-    may_be_leased: bool,
+    /// What came of asking for the lease, if it was not given.
+    unleased: Option<Unleased>,
     /// Why there is no value, if there will be none.
     reason: Reason,
     found: Option<Entry<V>>,
@@ -52,6 +52,15 @@ pub(crate) struct Flight<'f, K, V, E, S> {
 enum Reason {
     Store,
     Held,
+}
+
+/// Why a flight has no lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unleased {
+    /// The store refused, and does all else: it may have no room.
+    Refused,
+    /// There was no answer: it may have one.
+    Unanswered,
 }
 
 /// What a flight cannot do by itself.
@@ -96,7 +105,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             watch,
             pushed: None,
             has_waited: false,
-            may_be_leased: false,
+            unleased: None,
             reason: Reason::Store,
             found: None,
             loaded: None,
@@ -188,6 +197,10 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                 }
                 Event::Acquired { epoch }
             }
+            // Its caller wants none that was there before. What was seen may have been near, and this behind it.
+            Ok(Acquired::Filled(entry)) if self.why == Why::Asked && !self.has_waited => {
+                Event::Miss { unreadable: Some(entry.version()) }
+            }
             Ok(Acquired::Filled(entry)) if self.inner.now() < entry.fresh_until() => {
                 self.found = Some(entry);
                 Event::Filled
@@ -203,7 +216,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                 Event::Held { left, holder, listening }
             }
             Err(failure) => {
-                self.may_be_leased = failure.is_ambiguous;
+                self.unleased = Some(if failure.is_ambiguous { Unleased::Unanswered } else { Unleased::Refused });
                 self.failed(failure)
             }
         }
@@ -275,6 +288,9 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                     self.inner.counters.add(Count::Invalidated);
                 }
                 let store = !is_void && self.set_found(&value).await;
+                if self.why == Why::Asked && self.unleased == Some(Unleased::Refused) {
+                    self.remove_old().await;
+                }
                 self.loaded = Some(value);
                 Event::LoadOk { store }
             }
@@ -304,11 +320,20 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             }
         }
         if self.found.is_none() && matches!(self.why, Why::Refresh { .. }) {
-            // It is not to be kept, so what it replaces is not either. If that fails, it expires.
-            let removed = self.inner.ask::<K, _, _>(|| self.inner.store.remove(self.key)).await;
-            drop(removed);
+            // It is not to be kept, so what it replaces is not either.
+            self.remove_old().await;
         }
         self.found.is_some()
+    }
+
+    /// Removes what there is a newer value of that cannot be stored: it is not to be served as if it were still right. If that
+    /// fails, it expires.
+    async fn remove_old(&self)
+    where
+        S: Store<K, V>,
+    {
+        let removed = self.inner.ask::<K, _, _>(|| self.inner.store.remove(self.key)).await;
+        drop(removed);
     }
 
     async fn publish(&mut self, epoch: fill::Epoch) -> Event
@@ -326,8 +351,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             Ok(Publication::Invalidated) => Event::Invalidated,
             Err(failure) => {
                 if self.why == Why::Asked && !failure.is_ambiguous {
-                    // The new value was refused, so the old one is not to be served as if it were still right.
-                    let _ = self.inner.ask::<K, _, _>(|| self.inner.store.remove(self.key)).await;
+                    self.remove_old().await;
                 }
                 self.failed(failure)
             }
@@ -345,7 +369,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     where
         S: Store<K, V>,
     {
-        if self.may_be_leased && self.is_too_late() {
+        if self.unleased == Some(Unleased::Unanswered) && self.is_too_late() {
             self.side.abandon(self.fill.token());
             return Event::Released;
         }

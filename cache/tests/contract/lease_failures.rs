@@ -252,6 +252,22 @@ pub(crate) fn i7_what_the_server_refuses_leaves_nothing_older<W: Way>() {
     assert!(!server.is_held("k"));
 }
 
+/// I7: the lease is refused already.
+pub(crate) fn i7_a_refresh_on_demand_that_the_server_has_no_room_for_leaves_nothing_older<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder);
+    cache.put("k", 1).unwrap();
+    server.set_full(true);
+    assert_eq!(told(cache.refresh("k", || Ok(2))), (2, Source::Loaded));
+    assert!(cache.get("k").unwrap().is_none(), "nobody goes on with what was to be replaced");
+    cache.put("k", 3).unwrap_err();
+    server.set_full(false);
+    cache.put("k", 3).unwrap();
+    server.set_full(true);
+    assert_eq!(failure(cache.refresh("k", || Err(Fail(4)))), 4);
+    assert_eq!(cache.get("k").unwrap().unwrap().value, 3, "there is none that is newer");
+}
+
 pub(crate) fn a_server_that_is_left_alone_is_not_asked_to_give_up_a_lease<W: Way>() {
     let (server, clock) = server();
     // The second request without an answer is that for the lease.

@@ -138,6 +138,17 @@ pub(crate) fn a_near_value_ends_with_its_own_life_and_is_refreshed_early<W: Way>
     });
 }
 
+pub(crate) fn a_refresh_on_demand_loads_though_what_is_near_is_old<W: Way>() {
+    let (server, _, a, b) = two_processes::<W>();
+    a.put("k", 1).unwrap();
+    assert_eq!(told(a.get_or_load("k", uncalled())), (1, Source::Hit));
+    server.lose_announcements(true);
+    b.put("k", 2).unwrap();
+    assert_eq!(told(a.get_or_load("k", uncalled())), (1, Source::Hit), "it is near");
+    assert_eq!(told(a.refresh("k", || Ok(3))), (3, Source::Loaded));
+    assert_eq!(told(a.get_or_load("k", uncalled())), (3, Source::Hit));
+}
+
 pub(crate) fn a_take_over_works_through_both_tiers<W: Way>() {
     let (server, clock, a, _) = two_processes::<W>();
     hold(&server, "k", 7, SECOND);

@@ -100,6 +100,18 @@ fn a_put_that_a_full_server_refuses_leaves_nothing_older() {
     assert_eq!(*cache.get("k").unwrap().unwrap(), "new");
 }
 
+/// I7: there is no room for a lease either.
+#[test]
+fn a_refresh_on_demand_that_a_full_server_refuses_leaves_nothing_older() {
+    let server = Server::start();
+    let cache = cache(settings().connect_blocking(&server.url()).unwrap());
+    cache.put("k", "old".to_owned()).unwrap();
+    server.config_set("maxmemory-policy", "noeviction");
+    server.config_set("maxmemory", "1");
+    assert_eq!(*cache.refresh("k", || Ok("new".to_owned())).unwrap(), "new");
+    assert!(cache.get("k").unwrap().is_none());
+}
+
 /// K4: the leases of a process that has died end together.
 #[test]
 fn a_batch_takes_over_all_keys_of_a_process_that_has_died() {
