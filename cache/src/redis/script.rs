@@ -69,7 +69,7 @@ scripts! {
     /// for none, `*` to take the lease whatever is there.
     ///
     /// Only the four bytes of a value are looked at unless it is returned. An epoch of another length is not ours, and nobody
-    /// could publish in it.
+    /// could publish in it. A lease that does not end is not ours either, and nobody would give it up.
     ACQUIRE(All) = r"
 local v, l, g = KEYS[1], KEYS[2], KEYS[3]
 local token, lease, life, epoch, seen = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -84,7 +84,10 @@ if seen ~= '*' then
   end
 end
 local holder = redis.call('GET', l)
-if holder and holder ~= token then return {'held', redis.call('PTTL', l), holder} end
+if holder and holder ~= token then
+  local left = redis.call('PTTL', l)
+  if left ~= -1 then return {'held', left, holder} end
+end
 redis.call('SET', l, token, 'PX', lease)
 local there = redis.call('GET', g)
 if not there or #there ~= #epoch then

@@ -3,6 +3,7 @@
 use crate::bench::{Bench, KEY, LEASE, SECOND, entry, known, now};
 use oneflight_cache::Entry;
 use oneflight_cache::lease::{Acquired, BlockingLease, Claim, Publication};
+use redis::Commands;
 use std::time::Duration;
 
 #[test]
@@ -231,10 +232,11 @@ fn a_refresh_replaces_the_old_value() {
 #[test]
 fn strings_that_others_have_put_there_are_got_over() {
     let mut bench = Bench::new();
-    bench.set('l', b"worker 7");
-    match bench.store.acquire(KEY, Bench::claim(1, None), now()).unwrap() {
-        Acquired::<String>::Held { left, holder } => {
-            assert_eq!(left, Duration::MAX, "it never ends");
+    let lease = bench.name('l');
+    let _: () = bench.raw.pset_ex(&lease, "worker 7", 60_000).unwrap();
+    match bench.acquire(1, None) {
+        Acquired::Held { left, holder } => {
+            assert!((SECOND * 50..=SECOND * 60).contains(&left), "{left:?}");
             assert_ne!(holder, 1);
         }
         other => panic!("{other:?}"),
@@ -247,6 +249,22 @@ fn strings_that_others_have_put_there_are_got_over() {
     bench.set('g', &[b'?'; 32]);
     let epoch = bench.lead(1);
     assert_eq!(bench.publish(1, epoch, "value"), Publication::Invalidated);
+}
+
+/// None of ours is, so nobody renews it or gives it up.
+#[test]
+fn a_lease_that_does_not_end_is_nobodys() {
+    let mut bench = Bench::new();
+    bench.set('l', b"worker 7");
+    let epoch = bench.lead(1);
+    assert!((90_000..=100_000).contains(&bench.left('l')));
+    // That of a holder who lives, if somebody has made it last: what that one loads is not lost either.
+    let lease = bench.name('l');
+    assert!(bench.raw.persist::<_, bool>(&lease).unwrap());
+    assert_eq!(bench.lead(2), epoch);
+    assert_eq!(bench.publish(1, epoch, "late"), Publication::Late);
+    assert_eq!(bench.publish(2, epoch, "newer"), Publication::Stored);
+    assert_eq!(bench.get().unwrap(), "newer");
 }
 
 #[test]
