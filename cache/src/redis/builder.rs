@@ -17,7 +17,8 @@ use super::link::ClusterLink;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 use super::{any_link::AnyLink, link::TaskLink, store::RedisStore, task_lease::RedisLease};
 
-/// Builds a store or a lease, for tasks or for threads.
+/// Builds a store or a lease, for tasks or for threads. Each cache should have a [`prefix`](Self::prefix) of its own: without one,
+/// all that use the server share their values.
 ///
 /// | setting | default |
 /// |---|---|
@@ -63,8 +64,10 @@ impl Builder {
 }
 
 impl<C> Builder<C> {
-    /// What the names of all keys and channels begin with: stores with different prefixes share nothing. Braces in it are
-    /// harmless, but with a `}` all keys are in one slot of a cluster.
+    /// What the names of all keys and channels begin with: stores with different prefixes share nothing.
+    ///
+    /// Give each cache its own. Two caches with the same prefix, or without one, read each other's values under the same keys, whatever
+    /// each means by these, and clear each other. Braces in it are harmless, but with a `}` all keys are in one slot of a cluster.
     ///
     /// # Examples
     ///
@@ -189,7 +192,7 @@ impl<C> Builder<C> {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the URL makes no sense.
+    /// [`Error::Settings`] if the URL makes no sense.
     ///
     /// # Examples
     ///
@@ -198,7 +201,7 @@ impl<C> Builder<C> {
     ///
     /// let store = RedisStore::builder().connect_blocking("redis://localhost:6379")?;
     /// assert_eq!(store.unreadable(), 0);
-    /// assert!(matches!(RedisStore::builder().connect_blocking("localhost"), Err(Error::Refused(_))));
+    /// assert!(matches!(RedisStore::builder().connect_blocking("localhost"), Err(Error::Settings(_))));
     /// # Ok::<(), Error>(())
     /// ```
     pub fn connect_blocking(self, url: &str) -> Result<blocking::RedisStore<C>, Error> {
@@ -229,7 +232,7 @@ impl<C> Builder<C> {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the URL makes no sense.
+    /// [`Error::Settings`] if the URL makes no sense.
     ///
     /// # Examples
     ///
@@ -262,7 +265,7 @@ impl<C> Builder<C> {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the URL makes no sense; and outside of tokio, if there is only the feature `redis-tokio`.
+    /// [`Error::Settings`] if the URL makes no sense; and outside of tokio, if there is only the feature `redis-tokio`.
     ///
     /// # Examples
     ///
@@ -284,7 +287,7 @@ impl<C> Builder<C> {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] outside of tokio, if there is only the feature `redis-tokio`.
+    /// [`Error::Settings`] outside of tokio, if there is only the feature `redis-tokio`.
     ///
     /// # Examples
     ///

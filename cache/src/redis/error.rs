@@ -26,6 +26,8 @@ pub enum Error {
     Busy,
     /// There is something under the key's name that is not a string, so nobody of ours has put it there. It is left alone.
     WrongType,
+    /// An address or a setting makes no sense, or there is no runtime to connect from: nobody was asked.
+    Settings(Arc<dyn std::error::Error + Send + Sync>),
     /// The value could not be made into bytes.
     Encode(Arc<dyn std::error::Error + Send + Sync>),
 }
@@ -67,8 +69,8 @@ impl From<RedisError> for Error {
             ErrorKind::Server(_)
             | ErrorKind::Extension
             | ErrorKind::AuthenticationFailed
-            | ErrorKind::InvalidClientConfig
             | ErrorKind::RESP3NotSupported => Self::Refused(Arc::new(error)),
+            ErrorKind::InvalidClientConfig => Self::Settings(Arc::new(error)),
             _ => Self::Away(Arc::new(error)),
         }
     }
@@ -85,6 +87,7 @@ impl fmt::Display for Error {
         match self {
             Self::Away(error) => write!(f, "the server cannot be reached: {error}"),
             Self::Refused(error) => write!(f, "the server refused: {error}"),
+            Self::Settings(error) => write!(f, "a setting makes no sense: {error}"),
             Self::Busy => f.write_str("all connections are in use"),
             Self::WrongType => f.write_str("there is something else than a string under the key's name"),
             Self::Encode(error) => write!(f, "the value cannot be encoded: {error}"),
@@ -95,7 +98,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Away(error) | Self::Refused(error) | Self::Encode(error) => Some(&**error),
+            Self::Away(error) | Self::Refused(error) | Self::Settings(error) | Self::Encode(error) => Some(&**error),
             Self::Busy | Self::WrongType => None,
         }
     }
@@ -158,10 +161,11 @@ mod tests {
     }
 
     #[test]
-    fn a_url_that_makes_no_sense_is_refused() {
+    fn a_url_that_makes_no_sense_is_not_blamed_on_a_server() {
         for url in ["", "http://127.0.0.1/", "redis://127.0.0.1:port/", "redis://127.0.0.1/?protocol=9"] {
             let error = Error::from(redis::Client::open(url).unwrap_err());
-            assert!(matches!(error, Error::Refused(_)), "{url}: {error:?}");
+            assert!(matches!(error, Error::Settings(_)) && !error.is_ambiguous(), "{url}: {error:?}");
+            assert!(error.to_string().starts_with("a setting makes no sense: "), "{error}");
         }
     }
 }

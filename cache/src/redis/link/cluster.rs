@@ -27,7 +27,7 @@ impl Tasks<Cluster> {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if an address makes no sense or there is none; and outside of tokio, if there is only the feature
+    /// [`Error::Settings`] if an address makes no sense or there is none; and outside of tokio, if there is only the feature
     /// `redis-tokio`.
     pub(crate) fn open<I: IntoConnectionInfo>(
         nodes: impl IntoIterator<Item = I>,

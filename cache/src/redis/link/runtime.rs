@@ -21,7 +21,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] outside of tokio, if there is only the feature `redis-tokio`.
+    /// [`Error::Settings`] outside of tokio, if there is only the feature `redis-tokio`.
     pub(crate) fn current() -> Result<Self, Error> {
         #[cfg(all(feature = "redis-smol", not(feature = "redis-tokio")))]
         return Ok(Self::Smol);
@@ -31,7 +31,7 @@ impl Runtime {
             #[cfg(feature = "redis-smol")]
             Err(_) => Ok(Self::Smol),
             #[cfg(not(feature = "redis-smol"))]
-            Err(error) => Err(Error::Refused(std::sync::Arc::new(error))),
+            Err(error) => Err(Error::Settings(std::sync::Arc::new(error))),
         }
     }
 

@@ -23,7 +23,7 @@ impl Tasks<Single> {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] outside of tokio, if there is only the feature `redis-tokio`.
+    /// [`Error::Settings`] outside of tokio, if there is only the feature `redis-tokio`.
     pub(crate) fn new(client: &Client, limits: Limits, own: u64) -> Result<Self, Error> {
         let info = client.get_connection_info().clone();
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);

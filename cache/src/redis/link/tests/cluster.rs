@@ -227,7 +227,7 @@ fn passwords_are_not_shown_and_no_address_is_an_error() {
         let shown = format!("{link:?} {error:?} {error}");
         assert!(shown.contains("127.0.0.1") && !shown.contains("hush"), "{shown}");
         place.make(|| {
-            assert!(matches!(ClusterLink::open([""; 0], SHORT, OWN), Err(Error::Refused(_))));
+            assert!(matches!(ClusterLink::open([""; 0], SHORT, OWN), Err(Error::Settings(_))));
             Ok(())
         });
     });
