@@ -1,12 +1,16 @@
 //! The store in this process.
 
+mod entries;
+#[cfg(test)]
+mod tests;
+
 use crate::entry::Entry;
 use crate::lease::NoLease;
 use crate::store::{BlockingStore, Store};
 use crate::time::Time;
+use entries::Entries;
 use hashbrown::Equivalent;
-use quick_cache::sync::Cache;
-use quick_cache::{DefaultHashBuilder, Lifecycle, OptionsBuilder, Weighter};
+use quick_cache::{DefaultHashBuilder, Options, OptionsBuilder};
 use std::convert::Infallible;
 use std::fmt;
 use std::future::{Future, ready};
@@ -32,39 +36,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// # let _ = cache;
 /// ```
 pub struct Memory<K, V, H = DefaultHashBuilder> {
-    entries: Cache<K, Entry<V>, Weigher<K, V>, H, HandsOut>,
+    entries: Entries<K, V, H>,
     evictions: AtomicU64,
-}
-
-/// The weight of an entry; one if nobody has said otherwise.
-struct Weigher<K, V>(Option<Arc<dyn Fn(&K, &V) -> u64 + Send + Sync>>);
-
-impl<K, V> Clone for Weigher<K, V> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<K, V> Weighter<K, Entry<V>> for Weigher<K, V> {
-    fn weight(&self, key: &K, entry: &Entry<V>) -> u64 {
-        // What weighs nothing would never be given up.
-        self.0.as_ref().map_or(1, |weigh| weigh(key, &entry.value).max(1))
-    }
-}
-
-/// Hands out what was pushed out, so that it is dropped where no lock is held.
-#[derive(Clone, Copy, Debug)]
-struct HandsOut;
-
-impl<K, V> Lifecycle<K, Entry<V>> for HandsOut {
-    type RequestState = Pushed<K, V>;
-
-    fn on_evict(&self, pushed: &mut Pushed<K, V>, key: K, value: Entry<V>) {
-        match &mut pushed.first {
-            first @ None => *first = Some((key, value)),
-            Some(_) => pushed.more.push((key, value)),
-        }
-    }
 }
 
 /// Entries that a write has pushed out of a [`Memory`].
@@ -94,6 +67,15 @@ impl<K, V> Default for Pushed<K, V> {
     }
 }
 
+impl<K, V> Pushed<K, V> {
+    fn add(&mut self, key: K, entry: Entry<V>) {
+        match &mut self.first {
+            first @ None => *first = Some((key, entry)),
+            Some(_) => self.more.push((key, entry)),
+        }
+    }
+}
+
 impl<K: Hash + Eq, V: Clone> Memory<K, V> {
     /// Room for `capacity` entries.
     ///
@@ -107,13 +89,15 @@ impl<K: Hash + Eq, V: Clone> Memory<K, V> {
     /// ```
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        Self::with(capacity as u64, capacity, Weigher(None), DefaultHashBuilder::default())
+        Self::with_hasher(capacity, DefaultHashBuilder::default())
     }
 
     /// Room for entries of the weight `capacity` together, in whatever unit `weigh` weighs: bytes, say. What weighs zero counts
     /// as one. The store has parts, four for each core, which share the capacity: what does not fit into a part is not kept.
     ///
-    /// `weigh` is called under the lock of a part of the store, and must always say the same of the same entry.
+    /// `weigh` is called once for each value that is stored, before, and where no lock is held: it may call the cache, and what it
+    /// says holds for as long as the entry is there. If it panics, nothing is stored, and the panic is that of the
+    /// [`put`](crate::Cache::put), or of the caller that loads.
     ///
     /// # Examples
     ///
@@ -126,7 +110,8 @@ impl<K: Hash + Eq, V: Clone> Memory<K, V> {
     /// ```
     #[must_use]
     pub fn weighted(capacity: u64, weigh: impl Fn(&K, &V) -> u64 + Send + Sync + 'static) -> Self {
-        Self::with(capacity, 1_000, Weigher(Some(Arc::new(weigh))), DefaultHashBuilder::default())
+        let options = options(capacity, 1_000, None);
+        Self::of(Entries::weighed(options, Arc::new(weigh), DefaultHashBuilder::default()))
     }
 }
 
@@ -144,22 +129,14 @@ impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
     /// ```
     #[must_use]
     pub fn with_hasher(capacity: usize, hasher: H) -> Self {
-        Self::with(capacity as u64, capacity, Weigher(None), hasher)
+        // Four times the usual number, since also readers of different keys of a part hold each other up. Not with weights: an
+        // entry must fit into its part.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::of(Entries::counted(options(capacity as u64, capacity, Some(16 * cores)), hasher))
     }
 
-    fn with(capacity: u64, expected_entries: usize, weigher: Weigher<K, V>, hasher: H) -> Self {
-        // Not more than fit if each weighs one: it settles into how many parts the capacity is divided.
-        let expected_entries = expected_entries.min(usize::try_from(capacity).unwrap_or(usize::MAX));
-        let mut options = OptionsBuilder::new();
-        options.weight_capacity(capacity).estimated_items_capacity(expected_entries);
-        if weigher.0.is_none() {
-            // Four times the usual number, since also readers of different keys of a part hold each other up. Not with weights: an
-            // entry must fit into its part.
-            let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            options.shards(16 * cores);
-        }
-        let options = options.build().expect("both capacities are set");
-        Self { entries: Cache::with_options(options, weigher, hasher, HandsOut), evictions: AtomicU64::new(0) }
+    fn of(entries: Entries<K, V, H>) -> Self {
+        Self { entries, evictions: AtomicU64::new(0) }
     }
 
     /// How many entries there are, those included that have expired and were not asked for since.
@@ -191,7 +168,7 @@ impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
     /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries.len() == 0
     }
 
     /// The weight of all entries together.
@@ -237,13 +214,14 @@ impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
         self.entries.remove_if(key, |entry| entry.stale_until() <= now);
     }
 
-    pub(crate) fn keep(&self, key: K, entry: Entry<V>) -> Pushed<K, V>
+    /// `weight` is what [`weigh`](Entries::weigh) has said.
+    pub(crate) fn keep(&self, key: K, entry: Entry<V>, weight: u64) -> Pushed<K, V>
     where
         K: Clone,
     {
         let mut pushed = Pushed::default();
         let replaced = key.clone();
-        self.entries.insert_with_lifecycle(key, entry, &mut pushed);
+        self.entries.insert(key, entry, weight, &mut pushed);
         let evicted = pushed.first.iter().chain(&pushed.more).filter(|(key, _)| *key != replaced).count();
         if evicted > 0 {
             self.evictions.fetch_add(evicted as u64, Ordering::Relaxed);
@@ -259,8 +237,20 @@ impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
     }
 
     pub(crate) fn take_all(&self) -> Pushed<K, V> {
-        Pushed { first: None, more: self.entries.drain().collect() }
+        Pushed { first: None, more: self.entries.take_all() }
     }
+}
+
+/// For so many entries or such a weight in so many parts.
+fn options(capacity: u64, expected_entries: usize, parts: Option<usize>) -> Options {
+    // Not more than fit if each weighs one: it settles into how many parts the capacity is divided.
+    let expected_entries = expected_entries.min(usize::try_from(capacity).unwrap_or(usize::MAX));
+    let mut options = OptionsBuilder::new();
+    options.weight_capacity(capacity).estimated_items_capacity(expected_entries);
+    if let Some(parts) = parts {
+        options.shards(parts);
+    }
+    options.build().expect("both capacities are set")
 }
 
 impl<Q, K, V, H> Store<Q, V> for Memory<K, V, H>
@@ -285,7 +275,23 @@ where
         entry: Entry<V>,
         _now: Time,
     ) -> impl Future<Output = Result<Self::Displaced, Infallible>> + Send {
-        ready(Ok(self.keep(key.to_owned(), entry)))
+        let weight = self.entries.weigh(key, &entry.value);
+        ready(Ok(self.keep(key.to_owned(), entry, weight)))
+    }
+
+    #[inline]
+    fn weigh(&self, key: &Q, value: &V) -> u64 {
+        self.entries.weigh(key, value)
+    }
+
+    fn put_weighed(
+        &self,
+        key: &Q,
+        entry: Entry<V>,
+        weight: u64,
+        _now: Time,
+    ) -> impl Future<Output = Result<Self::Displaced, Infallible>> + Send {
+        ready(Ok(self.keep(key.to_owned(), entry, weight)))
     }
 
     fn remove(&self, key: &Q) -> impl Future<Output = Result<Self::Displaced, Infallible>> + Send {
@@ -323,7 +329,17 @@ where
     }
 
     fn put(&self, key: &Q, entry: Entry<V>, _now: Time) -> Result<Self::Displaced, Infallible> {
-        Ok(self.keep(key.to_owned(), entry))
+        let weight = self.entries.weigh(key, &entry.value);
+        Ok(self.keep(key.to_owned(), entry, weight))
+    }
+
+    #[inline]
+    fn weigh(&self, key: &Q, value: &V) -> u64 {
+        self.entries.weigh(key, value)
+    }
+
+    fn put_weighed(&self, key: &Q, entry: Entry<V>, weight: u64, _now: Time) -> Result<Self::Displaced, Infallible> {
+        Ok(self.keep(key.to_owned(), entry, weight))
     }
 
     fn remove(&self, key: &Q) -> Result<Self::Displaced, Infallible> {

@@ -104,6 +104,25 @@ pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
         now: Time,
     ) -> impl Future<Output = Result<Self::Displaced, Self::Error>> + Send;
 
+    /// What a value weighs, for a store that is bounded by weight: asked by the cache before it puts, where no lock is held.
+    fn weigh(&self, key: &K, value: &V) -> u64 {
+        let _ = (key, value);
+        1
+    }
+
+    /// As [`put`](Self::put), of an entry that was [weighed](Self::weigh). A store that weighs should not do so again here, as the
+    /// cache may hold a lock.
+    fn put_weighed(
+        &self,
+        key: &K,
+        entry: Entry<V>,
+        weight: u64,
+        now: Time,
+    ) -> impl Future<Output = Result<Self::Displaced, Self::Error>> + Send {
+        let _ = weight;
+        self.put(key, entry, now)
+    }
+
     /// Keeps nothing for `key`.
     fn remove(&self, key: &K) -> impl Future<Output = Result<Self::Displaced, Self::Error>> + Send;
 
@@ -196,6 +215,22 @@ pub trait BlockingStore<K: ?Sized, V>: Send + Sync + 'static {
     /// If the store fails.
     fn put(&self, key: &K, entry: Entry<V>, now: Time) -> Result<Self::Displaced, Self::Error>;
 
+    /// See [`Store::weigh`].
+    fn weigh(&self, key: &K, value: &V) -> u64 {
+        let _ = (key, value);
+        1
+    }
+
+    /// See [`Store::put_weighed`].
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    fn put_weighed(&self, key: &K, entry: Entry<V>, weight: u64, now: Time) -> Result<Self::Displaced, Self::Error> {
+        let _ = weight;
+        self.put(key, entry, now)
+    }
+
     /// See [`Store::remove`].
     ///
     /// # Errors
@@ -259,6 +294,20 @@ impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Store<K, V> for Blocking<S> {
 
     fn put(&self, key: &K, entry: Entry<V>, now: Time) -> impl Future<Output = Result<S::Displaced, S::Error>> + Send {
         ready(self.0.put(key, entry, now))
+    }
+
+    fn weigh(&self, key: &K, value: &V) -> u64 {
+        self.0.weigh(key, value)
+    }
+
+    fn put_weighed(
+        &self,
+        key: &K,
+        entry: Entry<V>,
+        weight: u64,
+        now: Time,
+    ) -> impl Future<Output = Result<S::Displaced, S::Error>> + Send {
+        ready(self.0.put_weighed(key, entry, weight, now))
     }
 
     fn remove(&self, key: &K) -> impl Future<Output = Result<S::Displaced, S::Error>> + Send {

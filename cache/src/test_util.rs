@@ -291,6 +291,20 @@ where
         std::future::ready(self.faults.write(|| self.store.put(key, entry, now)))
     }
 
+    fn weigh(&self, key: &K, value: &V) -> u64 {
+        self.store.weigh(key, value)
+    }
+
+    fn put_weighed(
+        &self,
+        key: &K,
+        entry: Entry<V>,
+        weight: u64,
+        now: Time,
+    ) -> impl Future<Output = Result<Self::Displaced, Self::Error>> + Send {
+        std::future::ready(self.faults.write(|| self.store.put_weighed(key, entry, weight, now)))
+    }
+
     fn remove(&self, key: &K) -> impl Future<Output = Result<Self::Displaced, Self::Error>> + Send {
         std::future::ready(self.faults.write(|| self.store.remove(key)))
     }
@@ -323,6 +337,14 @@ where
 
     fn put(&self, key: &K, entry: Entry<V>, now: Time) -> Result<Self::Displaced, Self::Error> {
         self.faults.write(|| self.store.put(key, entry, now))
+    }
+
+    fn weigh(&self, key: &K, value: &V) -> u64 {
+        self.store.weigh(key, value)
+    }
+
+    fn put_weighed(&self, key: &K, entry: Entry<V>, weight: u64, now: Time) -> Result<Self::Displaced, Self::Error> {
+        self.faults.write(|| self.store.put_weighed(key, entry, weight, now))
     }
 
     fn remove(&self, key: &K) -> Result<Self::Displaced, Self::Error> {

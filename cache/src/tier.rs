@@ -84,7 +84,7 @@ impl<K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Near<K, V> {
     fn keep(&self, number: u64, key: K, entry: &Entry<V>, until: Time, writes: u64) {
         if self.writes(number) == writes {
             let kept = Kept { key: Arc::new(key), value: entry.value.clone(), until };
-            drop(self.memory.keep(number, Entry { life: entry.life, value: kept }));
+            drop(self.memory.keep(number, Entry { life: entry.life, value: kept }, 1));
             // Whoever has written since has removed what was there, or does it now, after it was counted.
             if self.writes(number) != writes {
                 drop(self.memory.take(&number));

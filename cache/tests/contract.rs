@@ -37,6 +37,8 @@ mod stale;
 mod tiers;
 #[path = "contract/ttl.rs"]
 mod ttl;
+#[path = "contract/weights.rs"]
+mod weights;
 #[path = "contract/writes.rs"]
 mod writes;
 
@@ -90,6 +92,11 @@ cases! {
     ttl::i4_a_negative_ttl_of_zero_keeps_no_nothing;
     ttl::i8_odd_keys_are_all_distinct;
     ttl::i10_values_that_look_like_nothing_are_hits;
+
+    weights::a_weigher_that_panics_costs_its_own_caller_the_value_and_nobody_else;
+    weights::weights_are_right_whatever_panics;
+    weights::a_weigher_may_call_the_cache_and_runs_once_a_put;
+    weights::a_weight_does_not_change;
 
     writes::i1_after_an_invalidate_a_call_starts_its_own_load_at_once;
     writes::i1_an_invalidated_load_that_ends_last_overwrites_nothing;

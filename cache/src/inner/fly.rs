@@ -176,9 +176,10 @@ impl<V, S> Inner<V, S> {
         if entry.is_none() && former.is_none() {
             return Published::Stored;
         }
+        let weight = entry.as_ref().map_or(1, |entry| self.store.weigh(key, &entry.value));
         if self.is_immediate::<K>() {
             let stored = load.store_at_once(begun, || match entry {
-                Some(entry) => at_once(self.store.put(key, entry, ended)),
+                Some(entry) => at_once(self.store.put_weighed(key, entry, weight, ended)),
                 None => at_once(self.store.remove(key)),
             });
             return match stored {
@@ -193,7 +194,7 @@ impl<V, S> Inner<V, S> {
         }
         let put = async {
             match entry {
-                Some(entry) => self.store.put(key, entry, ended).await,
+                Some(entry) => self.store.put_weighed(key, entry, weight, ended).await,
                 // It is not to be kept, so what it replaces is not either.
                 None => self.store.remove(key).await,
             }

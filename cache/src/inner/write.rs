@@ -30,8 +30,10 @@ impl<V, S> Inner<V, S> {
             }
         };
         let is_put = entry.is_some();
+        // The user's code, so not under the lock.
+        let weighed = entry.map(|entry| (self.store.weigh(key, &entry.value), entry));
         if self.is_immediate::<Q>() {
-            return self.write_at_once(key, hash, entry, forget);
+            return self.write_at_once(key, hash, weighed, forget);
         }
         // A store with leases sees to the order of writes itself.
         let writing = if is_shared { None } else { Some(self.loads.write(hash).await) };
@@ -41,8 +43,11 @@ impl<V, S> Inner<V, S> {
             self.loads.void(hash);
             forget();
         });
-        let written = match entry {
-            Some(entry) => self.ask_with::<Q, _, _>(Patience::Always, || self.store.put(key, entry, self.now())).await,
+        let written = match weighed {
+            Some((weight, entry)) => {
+                let put = || self.store.put_weighed(key, entry, weight, self.now());
+                self.ask_with::<Q, _, _>(Patience::Always, put).await
+            }
             None => self.ask_with::<Q, _, _>(Patience::Always, || self.store.remove(key)).await,
         };
         if is_shared && is_put && written.as_ref().is_err_and(|failure| !failure.is_ambiguous) {
@@ -64,7 +69,7 @@ impl<V, S> Inner<V, S> {
         &self,
         key: &Q,
         hash: KeyHash,
-        entry: Option<Entry<V>>,
+        weighed: Option<(u64, Entry<V>)>,
         forget: impl Fn(),
     ) -> Result<(), Error<E>>
     where
@@ -73,8 +78,8 @@ impl<V, S> Inner<V, S> {
     {
         // As in `write`: at the end, whatever comes of it.
         let ends = OnDrop(forget);
-        let written = self.loads.write_at_once(hash, entry.is_some(), || match entry {
-            Some(entry) => at_once(self.store.put(key, entry, self.now())),
+        let written = self.loads.write_at_once(hash, weighed.is_some(), || match weighed {
+            Some((weight, entry)) => at_once(self.store.put_weighed(key, entry, weight, self.now())),
             None => at_once(self.store.remove(key)),
         });
         drop(ends);
