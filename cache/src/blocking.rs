@@ -99,7 +99,7 @@ where
         if let Some(age) = inner.config.load_timeout {
             group = group.max_flight_age(age);
         }
-        let helpers = Helpers::new(helper_threads);
+        let helpers = Helpers::new(helper_threads, inner.config.clock.clone(), inner.config.load_timeout);
         Self { shared: Arc::new(Shared { inner, group: group.build(), helpers, keeper: Keeper::default() }) }
     }
 
@@ -357,6 +357,8 @@ where
     /// Starts no refreshes and no loads from now on, and waits for the refreshes that are on and the helper threads that do
     /// them, until `deadline`. Returns whether all have ended; a loader that blocks cannot be stopped. What is stored is still
     /// served; calls that would have to load get [`Error::Closed`].
+    ///
+    /// The loader of a refresh that calls this waits for itself, so until `deadline`: it should give none, [`Duration::ZERO`].
     ///
     /// # Examples
     ///

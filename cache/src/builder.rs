@@ -360,6 +360,10 @@ impl<K, V, E, S> Builder<K, V, E, S> {
 
     /// How many threads of its own a [`blocking::Cache`] refreshes in. Zero: whoever starts a refresh does it before it returns.
     ///
+    /// A thread cannot be interrupted. So one whose refresh takes longer than the [`load_timeout`](Self::load_timeout) is replaced, if
+    /// a refresh waits for it, and ends when its loader returns: while loaders hang there may be as many threads more as
+    /// [`max_refreshes`](Self::max_refreshes) allows. Without a `load_timeout` none is replaced.
+    ///
     /// # Examples
     ///
     /// ```

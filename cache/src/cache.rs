@@ -351,6 +351,8 @@ where
     /// after `deadline`. Returns whether all had. What is stored is still served; calls that would have to load
     /// get [`Error::Closed`].
     ///
+    /// The loader of a refresh that awaits this waits for itself, so until `deadline`, and is dropped then.
+    ///
     /// # Cancel safety
     ///
     /// If it is dropped, nothing new is started all the same; refreshes that are on go on.

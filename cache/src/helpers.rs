@@ -1,5 +1,6 @@
 //! The threads in which a blocking cache refreshes.
 
+use crate::time::{AnyClock, Time};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,31 +11,69 @@ use std::time::{Duration, Instant};
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
 /// So many threads at most, started when there is work for them. They end when this is dropped or closed.
+///
+/// One whose job takes longer than `limit` counts as stuck, and is replaced as soon as it is missed: otherwise a few loaders that hang
+/// would stop all refreshes. It ends when its job does. How many are stuck is bounded by how many refreshes may be on at once.
 pub(crate) struct Helpers {
     max: usize,
     pool: Arc<Pool>,
 }
 
-#[derive(Default)]
 struct Pool {
     state: Mutex<State>,
     /// There is work, or there will be none.
     work: Condvar,
     /// A thread has ended.
     ended: Condvar,
+    clock: AnyClock,
+    limit: Option<Duration>,
 }
 
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
+    /// Threads that have not been replaced.
     threads: usize,
     idle: usize,
+    /// What those are doing that are not idle: a number for each job, and since when. In the order in which they began.
+    busy: VecDeque<(u64, Time)>,
+    next: u64,
+    /// Threads that have been replaced.
+    stuck: usize,
     closed: bool,
 }
 
+impl State {
+    fn begin(&mut self, now: Time) -> u64 {
+        self.next += 1;
+        self.busy.push_back((self.next, now));
+        self.next
+    }
+
+    /// Whether the thread that did this is still wanted.
+    fn end(&mut self, job: u64) -> bool {
+        let place = self.busy.iter().position(|&(busy, _)| busy == job);
+        match place {
+            Some(place) => _ = self.busy.remove(place),
+            None => self.stuck -= 1,
+        }
+        place.is_some()
+    }
+
+    /// Lets go of those that have been busy since before that time.
+    fn replace(&mut self, before: Time) {
+        while self.busy.front().is_some_and(|&(_, since)| since < before) {
+            self.busy.pop_front();
+            self.threads -= 1;
+            self.stuck += 1;
+        }
+    }
+}
+
 impl Helpers {
-    pub(crate) fn new(max: usize) -> Self {
-        Self { max, pool: Arc::default() }
+    pub(crate) fn new(max: usize, clock: AnyClock, limit: Option<Duration>) -> Self {
+        let (state, work, ended) = Default::default();
+        Self { max, pool: Arc::new(Pool { state, work, ended, clock, limit }) }
     }
 
     /// Whether there are to be any threads at all.
@@ -44,12 +83,19 @@ impl Helpers {
 
     /// Has a thread do it. It is dropped if this is closed, or if there is no thread and none can be started.
     pub(crate) fn run(&self, job: Job) {
+        let now = self.pool.clock.now();
         let mut state = self.pool.state.lock();
         if state.closed {
             drop(state);
             return drop(job);
         }
         state.jobs.push_back(job);
+        if state.threads == self.max
+            && state.idle == 0
+            && let Some(limit) = self.pool.limit
+        {
+            state.replace(now.before(limit));
+        }
         if state.idle >= state.jobs.len() || state.threads == self.max {
             drop(state);
             self.pool.work.notify_one();
@@ -74,14 +120,14 @@ impl Helpers {
         state.closed = true;
         let undone = std::mem::take(&mut state.jobs);
         self.pool.work.notify_all();
-        while state.threads > 0 {
+        while state.threads + state.stuck > 0 {
             match deadline {
                 None => self.pool.ended.wait(&mut state),
                 Some(deadline) if self.pool.ended.wait_until(&mut state, deadline).timed_out() => break,
                 Some(_) => {}
             }
         }
-        let ended = state.threads == 0;
+        let ended = state.threads + state.stuck == 0;
         drop(state);
         drop(undone);
         ended
@@ -97,25 +143,30 @@ impl Drop for Helpers {
 
 impl Pool {
     fn help(&self) {
+        let mut state = self.state.lock();
         loop {
-            let mut state = self.state.lock();
-            let job = loop {
-                if let Some(job) = state.jobs.pop_front() {
-                    break job;
-                }
+            let Some(job) = state.jobs.pop_front() else {
                 if state.closed {
                     state.threads -= 1;
-                    self.ended.notify_all();
-                    return;
+                    break;
                 }
                 state.idle += 1;
                 self.work.wait(&mut state);
                 state.idle -= 1;
+                continue;
             };
             drop(state);
+            // The clock may be the user's.
+            let now = self.clock.now();
+            let number = self.state.lock().begin(now);
             // Refreshes catch the panics of their loaders; what else may panic is the `Drop` of a value.
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+            state = self.state.lock();
+            if !state.end(number) {
+                break;
+            }
         }
+        self.ended.notify_all();
     }
 }
 
@@ -127,5 +178,59 @@ pub(crate) fn deadline(after: Duration) -> Option<Instant> {
 impl fmt::Debug for Helpers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Helpers").field("max", &self.max).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Clock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc::channel;
+
+    struct Seconds(Arc<AtomicU64>);
+
+    impl Clock for Seconds {
+        fn now(&self) -> Time {
+            Time::from_start(Duration::from_secs(self.0.load(Ordering::SeqCst)))
+        }
+    }
+
+    #[test]
+    fn one_that_was_stuck_ends_and_its_successor_stays() {
+        let seconds = Arc::new(AtomicU64::new(0));
+        let clock = AnyClock::Other(Arc::new(Seconds(Arc::clone(&seconds))));
+        let helpers = Helpers::new(1, clock, Some(Duration::from_secs(10)));
+        let (done, is_done) = channel();
+        let begin = |held: std::sync::mpsc::Receiver<()>| {
+            let done = done.clone();
+            helpers.run(Box::new(move || {
+                done.send("begun").unwrap();
+                let _ = held.recv();
+                done.send("ended").unwrap();
+            }));
+        };
+        let (let_go, held) = channel();
+        begin(held);
+        assert_eq!(is_done.recv(), Ok("begun"));
+        seconds.store(10, Ordering::SeqCst);
+        // It may take as long as that.
+        begin(channel().1);
+        assert_eq!(helpers.pool.state.lock().jobs.len(), 1);
+        seconds.store(11, Ordering::SeqCst);
+        begin(channel().1);
+        for expected in ["begun", "ended", "begun", "ended"] {
+            assert_eq!(is_done.recv(), Ok(expected));
+        }
+        assert_eq!(helpers.pool.state.lock().stuck, 1);
+        drop(let_go);
+        assert_eq!(is_done.recv(), Ok("ended"));
+        let mut state = helpers.pool.state.lock();
+        while state.stuck > 0 {
+            helpers.pool.ended.wait(&mut state);
+        }
+        assert_eq!(state.threads, 1);
+        drop(state);
+        assert!(helpers.close(None));
     }
 }

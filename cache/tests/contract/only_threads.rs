@@ -200,3 +200,29 @@ fn a_refresh_that_is_stuck_has_a_successor_past_the_load_timeout() {
         stuck.0.open();
     });
 }
+
+/// Loaders that hang, as those of a database without a time limit do, hold up no others.
+#[test]
+fn helpers_that_are_stuck_are_replaced_past_the_load_timeout() {
+    within_limit(|| {
+        let set = |builder: crate::support::way::Made<u32>| {
+            builder.early_refresh(EAGER).load_timeout(SECOND).helper_threads(2).max_refreshes(3)
+        };
+        let (cache, clock) = cache::<Threads, u32>(set);
+        for key in ["a", "b", "c", "d"] {
+            cache.put(key, 1).unwrap();
+        }
+        clock.advance(TTL - SECOND * 20);
+        let stuck = ["a", "b"].map(|key| refreshing(&cache, key, || Ok(2)).0);
+        clock.advance(SECOND * 2);
+        let (third, answer) = refreshing(&cache, "c", || Ok(3));
+        assert_eq!(told(answer), (1, Source::Early), "it goes on beside this");
+        clock.advance(SECOND * 2);
+        assert_eq!(told(cache.get_or_load("d", uncalled())), (1, Source::Hit), "so many refreshes are on as may be");
+        assert!(!cache.close(SOON), "those that are stuck are waited for");
+        for refresh in stuck.into_iter().chain([third]) {
+            refresh.0.open();
+        }
+        assert!(cache.close(SECOND * 30));
+    });
+}
