@@ -1,5 +1,6 @@
 //! Why a call has no value.
 
+use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
@@ -11,6 +12,9 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 pub type StoreError = Arc<dyn StdError + Send + Sync>;
 
 /// Why a call has no value. `E` is the error of the loaders.
+///
+/// What the loader has failed with is a part of the message. Its [`source`](StdError::source) it is if `E` is [`BoxError`] or
+/// [`StoreError`]; any other is told by [`load_error`](Self::load_error).
 ///
 /// # Examples
 ///
@@ -43,6 +47,41 @@ pub enum Error<E> {
     Held,
     /// The cache has been [closed](crate::Cache::close).
     Closed,
+}
+
+impl<E> Error<E> {
+    /// What the loader has failed with, if that is why.
+    ///
+    /// # Examples
+    ///
+    /// Also where the type is known no more, as with `anyhow`, whose errors are looked into in the same way:
+    ///
+    /// ```
+    /// # use oneflight_cache::{Error, blocking::Cache};
+    /// #[derive(Debug)]
+    /// enum DbError {
+    ///     NoRow,
+    /// }
+    /// # impl std::fmt::Display for DbError {
+    /// #     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str("no row") }
+    /// # }
+    /// # impl std::error::Error for DbError {}
+    ///
+    /// fn page(users: &Cache<u64, String, DbError>) -> Result<String, Box<dyn std::error::Error>> {
+    ///     Ok(format!("<h1>{}</h1>", *users.get_or_load(&7, || Err(DbError::NoRow))?))
+    /// }
+    ///
+    /// let error = page(&Cache::builder().build_blocking()).unwrap_err();
+    /// let cause = error.downcast_ref::<Error<DbError>>().and_then(Error::load_error);
+    /// assert!(cause.is_some_and(|cause| matches!(**cause, DbError::NoRow)));
+    /// ```
+    #[must_use]
+    pub fn load_error(&self) -> Option<&Arc<E>> {
+        match self {
+            Self::Load(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 // Not derived: `E` need not be `Clone`.
@@ -91,11 +130,44 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
     }
 }
 
-impl<E: fmt::Debug + fmt::Display> StdError for Error<E> {
+// Not for `E: Error` alone: `BoxError`, the default, is none.
+impl<E: fmt::Debug + fmt::Display + 'static> StdError for Error<E> {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
+            Self::Load(error) => boxed(&**error),
             Self::Store(error) => Some(&**error),
             _ => None,
         }
+    }
+}
+
+/// The error in the box, if it is one.
+fn boxed(error: &dyn Any) -> Option<&(dyn StdError + 'static)> {
+    let shared = || error.downcast_ref::<StoreError>().map(|error| &**error as _);
+    error.downcast_ref::<BoxError>().map(|error| &**error as _).or_else(shared)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    fn caused<E: fmt::Debug + fmt::Display + 'static>(error: E) -> Option<io::ErrorKind> {
+        let error: Box<dyn StdError> = Box::new(Error::Load(Arc::new(error)));
+        assert_eq!(error.to_string(), "the load failed: gone");
+        error.source().map(|source| source.downcast_ref::<io::Error>().expect("it is the loader's").kind())
+    }
+
+    #[test]
+    fn the_source_of_a_failed_load_is_what_is_in_the_box() {
+        let error = || io::Error::new(io::ErrorKind::NotFound, "gone");
+        assert_eq!(caused::<BoxError>(Box::new(error())), Some(io::ErrorKind::NotFound));
+        assert_eq!(caused::<StoreError>(Arc::new(error())), Some(io::ErrorKind::NotFound));
+        assert_eq!(caused(error()), None, "`load_error` tells it");
+        assert_eq!(
+            Error::Load(Arc::new(error())).load_error().map(|error| error.kind()),
+            Some(io::ErrorKind::NotFound)
+        );
+        assert!(Error::<io::Error>::Closed.load_error().is_none());
     }
 }
