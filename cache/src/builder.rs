@@ -107,7 +107,8 @@ impl<K: Hash + Eq, V: Clone, E> Builder<K, V, E> {
         }
     }
 
-    /// How many entries are kept in memory.
+    /// How many entries are kept in memory. They are divided among the parts of the store, each of which gives up entries when its
+    /// share is full: of 1,000 keys, say, some 930 stay in a cache of that capacity.
     ///
     /// # Examples
     ///
