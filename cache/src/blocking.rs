@@ -11,7 +11,7 @@ use crate::builder::Builder;
 use crate::call::{Call, Options};
 use crate::config::Verdict;
 use crate::entry::{Entry, Fetched, Source};
-use crate::error::{BoxError, Error};
+use crate::error::{BoxError, Error, Loaded};
 use crate::helpers::{Helpers, deadline};
 use crate::inner::{Flown, Inner, Landed, Leave, Why};
 use crate::keeper::Keeper;
@@ -134,7 +134,7 @@ where
         S: BlockingStore<Q, V>,
         L: FnOnce() -> Result<V, E> + Send + 'static,
     {
-        self.shared.get_or_load(key, Options::default(), loader)
+        self.shared.get_or_load(key, Options::default(), || loader().told())
     }
 
     /// Like [`get_or_load`](Self::get_or_load), for a loader that borrows or is not `Send`: if this call draws a refresh, it does
@@ -164,7 +164,7 @@ where
             let why = Why::Refresh { seen: entry.version(), cost: entry.cost() };
             shared.refresh_here(&key.to_owned(), why, leave, loader)
         };
-        shared.read(key, Options::default(), loader, &inline)
+        shared.read(key, Options::default(), || loader().told(), &inline)
     }
 
     /// The value of `key` if there is one that may be served. Starts nothing, and waits for no load.
@@ -306,7 +306,7 @@ where
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
     {
-        self.shared.load(key, Why::Asked, None, loader)
+        self.shared.load(key, Why::Asked, None, || loader().told())
     }
 
     /// A call with options of its own.
@@ -450,7 +450,7 @@ where
     where
         L: FnOnce() -> Result<V, E> + Send + 'static,
     {
-        self.cache.shared.get_or_load(self.key, self.options, loader)
+        self.cache.shared.get_or_load(self.key, self.options, || loader().told())
     }
 }
 

@@ -11,8 +11,9 @@ pub use builder::CollectorBuilder;
 pub use output::BatchOutput;
 
 use crate::cache::Cache;
+use crate::call::Options;
 use crate::entry::Fetched;
-use crate::error::{BoxError, Error};
+use crate::error::{BoxError, Error, Told};
 use crate::many::together::all;
 use crate::memory::Memory;
 use crate::store::Store;
@@ -86,13 +87,13 @@ where
     }
 
     /// Has one key loaded, with others.
-    async fn load_one(self: Arc<Self>, key: K) -> Result<V, E> {
+    async fn load_one(self: Arc<Self>, key: K) -> Told<V, E> {
         let mut loaded = self.load(vec![key]).await;
-        loaded.pop().expect("there is one for each key")
+        Told(loaded.pop().expect("there is one for each key"))
     }
 
     /// Has keys loaded, with others.
-    async fn load(&self, keys: Vec<K>) -> Vec<Result<V, E>> {
+    async fn load(&self, keys: Vec<K>) -> Vec<Result<V, Error<E>>> {
         let asked = self.gather.ask(keys);
         let landed = all(asked.iter().map(|asked| {
             let run = || Arc::clone(&self.gather).run(asked.batch);
@@ -120,12 +121,12 @@ where
     /// # Errors
     ///
     /// As [`Cache::get_or_load`]. An error of the loader reaches all who asked for the keys of this batch, or for the key that
-    /// it is the result of, and nobody else.
+    /// it is the result of, and nobody else. [`Error::WrongCount`] reaches all of the batch.
     ///
     /// # Panics
     ///
-    /// If the loader panics, or returns another number of values than it was given keys, while it is called for this caller. The
-    /// others of the batch go on: the loader is called again for their keys. As [`Cache::get_or_load`] besides.
+    /// If the loader panics while it is called for this caller. The others of the batch go on: the loader is called again for
+    /// their keys. As [`Cache::get_or_load`] besides.
     ///
     /// # Examples
     ///
@@ -146,7 +147,7 @@ where
         S: Store<Q, V>,
     {
         let (batches, owned) = (Arc::clone(&self.batches), key.to_owned());
-        self.cache.get_or_load(key, move || batches.load_one(owned)).await
+        self.cache.shared.get_or_load(key, Options::default(), move || batches.load_one(owned)).await
     }
 
     /// The values of several keys, in their order; what [`Cache::get_or_load_many`] does, with a loader that gathers the keys of
@@ -188,9 +189,9 @@ where
     {
         let load = |missing: Vec<&'q Q>| {
             let keys = missing.into_iter().map(ToOwned::to_owned).collect();
-            async { self.batches.load(keys).await.into_iter().collect() }
+            async { Told(self.batches.load(keys).await.into_iter().collect()) }
         };
-        self.cache.get_or_load_many(keys, load).await
+        self.cache.load_many(keys, load).await
     }
 }
 

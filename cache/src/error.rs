@@ -45,6 +45,14 @@ pub enum Error<E> {
     /// Another process loads the value, and takes longer than [`lease_wait`](crate::Builder::lease_wait); only if
     /// [told so](crate::Builder::on_wait_timeout).
     Held,
+    /// The loader of a [`Collector`](crate::Collector) has returned another number of values than it was asked for, so which is
+    /// whose is not known. It is the error of all who asked for keys of that batch.
+    WrongCount {
+        /// How many values there were.
+        returned: usize,
+        /// How many keys.
+        asked: usize,
+    },
     /// The cache has been [closed](crate::Cache::close).
     Closed,
 }
@@ -95,6 +103,7 @@ impl<E> Clone for Error<E> {
             Self::Reentrant => Self::Reentrant,
             Self::Store(error) => Self::Store(Arc::clone(error)),
             Self::Held => Self::Held,
+            Self::WrongCount { returned, asked } => Self::WrongCount { returned: *returned, asked: *asked },
             Self::Closed => Self::Closed,
         }
     }
@@ -110,6 +119,9 @@ impl<E: fmt::Debug> fmt::Debug for Error<E> {
             Self::Reentrant => f.write_str("Reentrant"),
             Self::Store(error) => f.debug_tuple("Store").field(error).finish(),
             Self::Held => f.write_str("Held"),
+            Self::WrongCount { returned, asked } => {
+                f.debug_struct("WrongCount").field("returned", returned).field("asked", asked).finish()
+            }
             Self::Closed => f.write_str("Closed"),
         }
     }
@@ -125,6 +137,9 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             Self::Reentrant => f.write_str("the loader called the cache for the key that it loads"),
             Self::Store(error) => write!(f, "the store failed: {error}"),
             Self::Held => f.write_str("another process loads the value, and takes too long"),
+            Self::WrongCount { returned, asked } => {
+                write!(f, "the loader returned {returned} values for {asked} keys")
+            }
             Self::Closed => f.write_str("the cache is closed"),
         }
     }
@@ -145,6 +160,25 @@ impl<E: fmt::Debug + fmt::Display + 'static> StdError for Error<E> {
 fn boxed(error: &dyn Any) -> Option<&(dyn StdError + 'static)> {
     let shared = || error.downcast_ref::<StoreError>().map(|error| &**error as _);
     error.downcast_ref::<BoxError>().map(|error| &**error as _).or_else(shared)
+}
+
+/// What comes of a load: a result of the user's, or what is the cache's own error already.
+pub(crate) trait Loaded<T, E> {
+    fn told(self) -> Result<T, Error<E>>;
+}
+
+impl<T, E> Loaded<T, E> for Result<T, E> {
+    fn told(self) -> Result<T, Error<E>> {
+        self.map_err(|error| Error::Load(Arc::new(error)))
+    }
+}
+
+pub(crate) struct Told<T, E>(pub(crate) Result<T, Error<E>>);
+
+impl<T, E> Loaded<T, E> for Told<T, E> {
+    fn told(self) -> Result<T, Error<E>> {
+        self.0
+    }
 }
 
 #[cfg(test)]

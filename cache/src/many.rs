@@ -6,7 +6,7 @@ pub(crate) mod together;
 use crate::blocking::{self, ThreadSide};
 use crate::cache::{Cache, TaskSide};
 use crate::entry::{Entry, Fetched, Source};
-use crate::error::Error;
+use crate::error::{Error, Loaded};
 use crate::fill::Published;
 use crate::inner::{Flown, Inner, Landed, Leave, Seen, Side, Why, copy};
 use crate::loads::Calling;
@@ -130,7 +130,7 @@ impl<V, S> Inner<V, S> {
         K: Hash,
         V: Clone,
         S: Store<K, V>,
-        F: Future<Output = Result<Vec<V>, E>>,
+        F: Future<Output = Result<Vec<V>, Error<E>>>,
     {
         if self.store.lease().is_some() {
             return Box::pin(self.fly_many_leased(keys, limit, loader, side)).await;
@@ -303,6 +303,20 @@ where
         L: FnMut(Vec<&'q Q>) -> F,
         F: Future<Output = Result<Vec<V>, E>>,
     {
+        self.load_many(keys, loader).await
+    }
+
+    pub(crate) async fn load_many<'q, Q, L, F>(
+        &self,
+        keys: impl IntoIterator<Item = &'q Q>,
+        loader: L,
+    ) -> Result<Vec<Fetched<V>>, Error<E>>
+    where
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
+        S: Store<Q, V>,
+        L: FnMut(Vec<&'q Q>) -> F,
+        F: Future<Output: Loaded<Vec<V>, E>>,
+    {
         let inner = &self.shared.inner;
         let limit = inner.config.load_timeout;
         let mut batch = inner.look_many(keys.into_iter().collect()).await;
@@ -328,8 +342,10 @@ where
                 let (owned, loader, renewals) = (owned(&missing, &why), &loader, Some(&renewals));
                 async move {
                     // Of the missing ones, those that are not there by now.
-                    let load =
-                        |indices: Vec<usize>| loader.lock()(indices.iter().map(|&index| missing[index]).collect());
+                    let load = |indices: Vec<usize>| {
+                        let loading = loader.lock()(indices.iter().map(|&index| missing[index]).collect());
+                        async { loading.await.told() }
+                    };
                     let side = |key| Box::new(TaskSide { shared: &self.shared, key, renewals }) as Box<dyn Side + '_>;
                     inner.fly_many(&owned, limit, load, side).await
                 }
@@ -396,6 +412,18 @@ where
         &self,
         keys: impl IntoIterator<Item = &'q Q>,
         mut loader: impl FnMut(Vec<&'q Q>) -> Result<Vec<V>, E>,
+    ) -> Result<Vec<Fetched<V>>, Error<E>>
+    where
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
+        S: BlockingStore<Q, V>,
+    {
+        self.load_many(keys, |missing| loader(missing).told())
+    }
+
+    pub(crate) fn load_many<'q, Q>(
+        &self,
+        keys: impl IntoIterator<Item = &'q Q>,
+        mut loader: impl FnMut(Vec<&'q Q>) -> Result<Vec<V>, Error<E>>,
     ) -> Result<Vec<Fetched<V>>, Error<E>>
     where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,

@@ -76,7 +76,7 @@ cases! {
     failures::an_error_reaches_the_callers_of_its_batch_and_no_others;
     failures::an_old_value_is_served_in_place_of_an_error;
     failures::a_panic_reaches_one_caller_and_the_others_go_on;
-    failures::a_wrong_number_of_values_is_a_panic_that_says_so;
+    failures::a_wrong_number_of_values_is_an_error_of_all_who_asked;
     failures::a_closed_cache_gathers_nothing_more_and_loads_what_was_gathered;
     failures::a_store_that_fails_costs_no_caller_its_value;
 }

@@ -1,6 +1,7 @@
 //! Keys that threads ask for one by one, loaded together.
 
 use super::Cache;
+use crate::call::Options;
 use crate::collector::gather::{Gather, Landed};
 use crate::entry::Fetched;
 use crate::error::{BoxError, Error};
@@ -50,7 +51,7 @@ where
     V: Clone,
 {
     /// Has keys loaded, with others.
-    fn load(&self, keys: Vec<K>) -> Vec<Result<V, E>> {
+    fn load(&self, keys: Vec<K>) -> Vec<Result<V, Error<E>>> {
         let asked = self.gather.ask(keys);
         let mut loaded = Vec::new();
         // One after the other. Others who ask for keys of a later one do not wait for this thread to come to it.
@@ -83,12 +84,12 @@ where
     /// # Errors
     ///
     /// As [`Cache::get_or_load`]. An error of the loader reaches all who asked for the keys of this batch, or for the key that
-    /// it is the result of, and nobody else.
+    /// it is the result of, and nobody else. [`Error::WrongCount`] reaches all of the batch.
     ///
     /// # Panics
     ///
-    /// If the loader panics, or returns another number of values than it was given keys, while this thread calls it. The others
-    /// of the batch go on: one of them calls the loader again, for their keys. As [`Cache::get_or_load`] besides.
+    /// If the loader panics while this thread calls it. The others of the batch go on: one of them calls the loader again, for
+    /// their keys. As [`Cache::get_or_load`] besides.
     ///
     /// # Examples
     ///
@@ -105,7 +106,8 @@ where
         S: BlockingStore<Q, V>,
     {
         let (batches, owned) = (Arc::clone(&self.batches), key.to_owned());
-        self.cache.get_or_load(key, move || batches.load(vec![owned]).pop().expect("there is one for each key"))
+        let load = move || batches.load(vec![owned]).pop().expect("there is one for each key");
+        self.cache.shared.get_or_load(key, Options::default(), load)
     }
 
     /// The values of several keys, in their order; what [`Cache::get_or_load_many`] does, with a loader that gathers the keys of
@@ -144,7 +146,7 @@ where
             let keys = missing.into_iter().map(ToOwned::to_owned).collect();
             self.batches.load(keys).into_iter().collect()
         };
-        self.cache.get_or_load_many(keys, load)
+        self.cache.load_many(keys, load)
     }
 }
 

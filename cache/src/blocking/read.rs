@@ -38,7 +38,7 @@ where
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
         S: BlockingStore<Q, V>,
-        L: FnOnce() -> Result<V, E> + Send + 'static,
+        L: FnOnce() -> Result<V, Error<E>> + Send + 'static,
     {
         let refresh = |entry: &Entry<V>, leave, loader| {
             let (key, why) = (key.to_owned(), Why::Refresh { seen: entry.version(), cost: entry.cost() });
@@ -68,7 +68,7 @@ where
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
         S: BlockingStore<Q, V>,
-        L: FnOnce() -> Result<V, E>,
+        L: FnOnce() -> Result<V, Error<E>>,
     {
         if options.bypass {
             return block_on(self.inner.bypass(None, async { loader() }));
@@ -116,7 +116,7 @@ where
     ) -> Result<Fetched<V>, Error<E>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
-        L: FnOnce() -> Result<V, E>,
+        L: FnOnce() -> Result<V, Error<E>>,
     {
         let inner = &self.inner;
         let (seen, instead) = match inner.plan(found, now, || inner.loads.hash(key)) {
@@ -140,7 +140,7 @@ where
     ) -> Result<Fetched<V>, Error<E>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
-        L: FnOnce() -> Result<V, E>,
+        L: FnOnce() -> Result<V, Error<E>>,
     {
         let inner = &self.inner;
         let until = timeout.and_then(deadline);
@@ -194,7 +194,7 @@ where
         why: Why,
         until: Option<Instant>,
         begun: Begun,
-        loader: impl Future<Output = Option<Result<V, E>>>,
+        loader: impl Future<Output = Option<Result<V, Error<E>>>>,
     ) -> Flown<V, E> {
         if self.inner.store.0.lease().is_none() {
             return block_on_pinned(pin!(self.inner.fly(key, why, None, begun, loader)));
@@ -206,7 +206,7 @@ where
     /// Refreshes what a read has found, in this thread. `None` if it came to nothing.
     pub(super) fn refresh_here<L>(self: &Arc<Self>, key: &K, why: Why, leave: Leave, loader: L) -> Option<Landed<V>>
     where
-        L: FnOnce() -> Result<V, E>,
+        L: FnOnce() -> Result<V, Error<E>>,
     {
         // Dropped last, when the value is there.
         let _leave = leave;

@@ -3,7 +3,7 @@
 use super::{Shared, TaskSide};
 use crate::call::Options;
 use crate::entry::{Entry, Fetched, Source};
-use crate::error::Error;
+use crate::error::{Error, Loaded};
 use crate::inner::{Begun, Flown, Leave, Why};
 use crate::plan::Plan;
 use crate::store::Store;
@@ -35,10 +35,10 @@ where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
         S: Store<Q, V>,
         L: FnOnce() -> F + Send + 'static,
-        F: Future<Output = Result<V, E>> + Send + 'static,
+        F: Future<Output: Loaded<V, E>> + Send + 'static,
     {
         if options.bypass {
-            return self.inner.bypass(options.timeout, async { loader().await }).await;
+            return self.inner.bypass(options.timeout, async { loader().await.told() }).await;
         }
         let now = self.inner.now();
         let look = self.inner.look::<Q>(key, now);
@@ -63,7 +63,7 @@ where
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
         L: FnOnce() -> F + Send + 'static,
-        F: Future<Output = Result<V, E>> + Send + 'static,
+        F: Future<Output: Loaded<V, E>> + Send + 'static,
     {
         Box::pin(self.read_on(key, options, now, found, loader))
     }
@@ -79,7 +79,7 @@ where
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
         L: FnOnce() -> F + Send + 'static,
-        F: Future<Output = Result<V, E>> + Send + 'static,
+        F: Future<Output: Loaded<V, E>> + Send + 'static,
     {
         let (seen, instead) = match self.inner.plan(found, now, || self.inner.loads.hash(key)) {
             Plan::Serve(fetched) => return Ok(fetched),
@@ -107,7 +107,7 @@ where
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
         L: FnOnce() -> F + Send + 'static,
-        F: Future<Output = Result<V, E>> + Send + 'static,
+        F: Future<Output: Loaded<V, E>> + Send + 'static,
     {
         let inner = &self.inner;
         let _calling = inner.call(|| inner.loads.hash(key))?;
@@ -118,7 +118,7 @@ where
             let mut work = || {
                 let begun = inner.begin(key);
                 let loader = loader.take().expect("a call loads once at most");
-                Arc::clone(self).fly(key.to_owned(), why, begun, async move { Some(loader().await) })
+                Arc::clone(self).fly(key.to_owned(), why, begun, async move { Some(loader().await.told()) })
             };
             let (flown, role) = if inner.coalescing.load(Ordering::Relaxed) {
                 match self.group.call(key).run(work).await {
@@ -144,7 +144,7 @@ where
 
     async fn fly<F>(self: Arc<Self>, key: K, why: Why, begun: Begun, loader: F) -> Flown<V, E>
     where
-        F: Future<Output = Option<Result<V, E>>> + Send + 'static,
+        F: Future<Output = Option<Result<V, Error<E>>>> + Send + 'static,
     {
         let limit = self.inner.config.load_timeout;
         if self.inner.store.lease().is_none() {
@@ -167,7 +167,7 @@ where
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
         L: FnOnce() -> F + Send + 'static,
-        F: Future<Output = Result<V, E>> + Send + 'static,
+        F: Future<Output: Loaded<V, E>> + Send + 'static,
     {
         let begun = self.inner.begin(key);
         let why = Why::Refresh { seen: entry.version(), cost: entry.cost() };
@@ -191,13 +191,13 @@ where
     async fn fly_refresh<L, F>(self: Arc<Self>, key: K, why: Why, leave: Leave, begun: Begun, loader: L) -> Flown<V, E>
     where
         L: FnOnce() -> F + Send + 'static,
-        F: Future<Output = Result<V, E>> + Send + 'static,
+        F: Future<Output: Loaded<V, E>> + Send + 'static,
     {
         // Dropped last, when the value is there.
         let _leave = leave;
         let flight = async {
             let work = || {
-                let loader = async move { AssertUnwindSafe(async { loader().await }).catch_unwind().await.ok() };
+                let loader = async move { AssertUnwindSafe(async { loader().await.told() }).catch_unwind().await.ok() };
                 Arc::clone(&self).fly(key.clone(), why, begun, loader)
             };
             let Ok(outcome) = AssertUnwindSafe(self.group.call(&key).run(work)).catch_unwind().await else {

@@ -5,6 +5,7 @@
 //! [run](Gather::run) from the start by whoever takes it over.
 
 use super::output::Outcome;
+use crate::error::Error;
 use crate::time::{AnyClock, Time, Timer};
 use event_listener::Event;
 use hashbrown::HashMap;
@@ -205,7 +206,7 @@ impl<K, V, E> Gather<K, V, E> {
 
 impl<K, V: Clone, E> Asked<K, V, E> {
     /// What its keys have come to, in their order.
-    pub(crate) fn outcomes(&self, landed: &Landed<V, E>) -> impl Iterator<Item = Result<V, E>> {
+    pub(crate) fn outcomes(&self, landed: &Landed<V, E>) -> impl Iterator<Item = Result<V, Error<E>>> {
         let of_one = |&place: &usize| match landed[place].as_ref().expect("it was asked for until it landed") {
             Ok(value) => Ok(value.clone()),
             Err(make) => Err(make()),

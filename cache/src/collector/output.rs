@@ -1,16 +1,19 @@
 //! What a batch loader may return.
 
+use crate::error::Error;
 use std::sync::Arc;
 
 /// Makes the error of one caller out of that of a batch. Callers of different keys cannot share one error, and that of the cache
 /// need not be [`Clone`].
-pub(crate) type MakeError<E> = Arc<dyn Fn() -> E + Send + Sync>;
+pub(crate) type MakeError<E> = Arc<dyn Fn() -> Error<E> + Send + Sync>;
 
 /// What a batch comes to for one of its keys.
 pub(crate) type Outcome<V, E> = Result<V, MakeError<E>>;
 
 /// What the loader of a collector returns: `Result<Vec<V>, X>`, a value for each key in their order or an error that is
 /// everybody's; or `Vec<Result<V, X>>`, for each key one or the other.
+///
+/// Another number of values or results than there are keys is [`Error::WrongCount`], for all of the batch.
 ///
 /// Each caller gets the error for itself. So `X` is [`Clone`], and becomes the error `E` of the cache; an error that cannot be
 /// cloned goes into an [`Arc`]. It is implemented for these two, and for nothing else.
@@ -54,11 +57,9 @@ where
 {
     fn spread(self, asked: usize) -> Vec<Outcome<V, E>> {
         match self {
-            Ok(values) => one_for_each(values, asked).into_iter().map(Ok).collect(),
-            Err(error) => {
-                let make: MakeError<E> = Arc::new(move || error.clone().into());
-                vec![make; asked].into_iter().map(Err).collect()
-            }
+            Ok(values) if values.len() == asked => values.into_iter().map(Ok).collect(),
+            Ok(values) => wrong_count(values.len(), asked),
+            Err(error) => for_all(failed(error), asked),
         }
     }
 }
@@ -68,18 +69,22 @@ where
     X: Clone + Into<E> + Send + Sync + 'static,
 {
     fn spread(self, asked: usize) -> Vec<Outcome<V, E>> {
-        let of_one = |result: Result<V, X>| {
-            result.map_err(|error| {
-                let make: MakeError<E> = Arc::new(move || error.clone().into());
-                make
-            })
-        };
-        one_for_each(self, asked).into_iter().map(of_one).collect()
+        if self.len() != asked {
+            return wrong_count(self.len(), asked);
+        }
+        self.into_iter().map(|result| result.map_err(failed)).collect()
     }
 }
 
-fn one_for_each<T>(values: Vec<T>, asked: usize) -> Vec<T> {
-    let got = values.len();
-    assert!(got == asked, "the loader returned {got} values for {asked} keys");
-    values
+fn failed<E, X: Clone + Into<E> + Send + Sync + 'static>(error: X) -> MakeError<E> {
+    Arc::new(move || Error::Load(Arc::new(error.clone().into())))
+}
+
+/// Which value belongs to which key is not known.
+fn wrong_count<V, E>(returned: usize, asked: usize) -> Vec<Outcome<V, E>> {
+    for_all(Arc::new(move || Error::WrongCount { returned, asked }), asked)
+}
+
+fn for_all<V, E>(make: MakeError<E>, asked: usize) -> Vec<Outcome<V, E>> {
+    vec![make; asked].into_iter().map(Err).collect()
 }

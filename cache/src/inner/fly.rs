@@ -11,7 +11,6 @@ use crate::time::{Time, at_once, pinned_within, within};
 use std::future::Future;
 use std::hash::Hash;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 impl Why {
@@ -41,7 +40,7 @@ impl<V, S> Inner<V, S> {
         K: Hash,
         V: Clone,
         S: Store<K, V>,
-        F: Future<Output = Option<Result<V, E>>>,
+        F: Future<Output = Option<Result<V, Error<E>>>>,
     {
         // Clocks are slow: it is still that time until the loader has run.
         let Begun { mut load, at: begun } = begun;
@@ -102,7 +101,7 @@ impl<V, S> Inner<V, S> {
         loader: Option<F>,
     ) -> (Option<Result<T, Error<E>>>, Time)
     where
-        F: Future<Output = Option<Result<T, E>>>,
+        F: Future<Output = Option<Result<T, Error<E>>>>,
     {
         let Some(_pass) = self.loading.pass() else {
             self.counters.add(Count::Overloaded);
@@ -113,7 +112,7 @@ impl<V, S> Inner<V, S> {
         let _counts = CountsPanic(&self.counters);
         let result = match pinned_within(limit, &self.config.timer, loader).await {
             None => Some(Err(Error::LoadTimedOut)),
-            Some(result) => result.map(|result| result.map_err(|error| Error::Load(Arc::new(error)))),
+            Some(result) => result,
         };
         let ended = self.count_run(at, result.as_ref());
         (result, ended)
@@ -140,7 +139,7 @@ impl<V, S> Inner<V, S> {
     pub(crate) async fn bypass<E>(
         &self,
         limit: Option<Duration>,
-        loader: impl Future<Output = Result<V, E>>,
+        loader: impl Future<Output = Result<V, Error<E>>>,
     ) -> Result<Fetched<V>, Error<E>> {
         let begun = self.now();
         self.counters.add(Count::Loads);
@@ -148,7 +147,7 @@ impl<V, S> Inner<V, S> {
         let result = match within(limit, &self.config.timer, loader).await {
             // The limit is the call's.
             None => Err(Error::Deadline),
-            Some(result) => result.map_err(|error| Error::Load(Arc::new(error))),
+            Some(result) => result,
         };
         if result.is_err() {
             self.counters.add(Count::LoadErrors);

@@ -58,7 +58,7 @@ impl<V, S> Inner<V, S> {
         K: Hash,
         V: Clone,
         S: Store<K, V>,
-        F: Future<Output = Option<Result<V, E>>>,
+        F: Future<Output = Option<Result<V, Error<E>>>>,
     {
         let mut flight = Flight::new(self, key, why, begun, side);
         let mut loader = Some(loader);

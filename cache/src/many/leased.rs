@@ -1,6 +1,7 @@
 //! Several keys of a store with leases, loaded together.
 
 use super::together::{all, together};
+use crate::error::Error;
 use crate::fill::{self, Event};
 use crate::inner::{Flight, Flown, Inner, Next, Side, Why, clock};
 use crate::store::Store;
@@ -30,7 +31,7 @@ impl<V, S> Inner<V, S> {
         K: Hash,
         V: Clone,
         S: Store<K, V>,
-        F: Future<Output = Result<Vec<V>, E>>,
+        F: Future<Output = Result<Vec<V>, Error<E>>>,
     {
         // Their time for waiting ends together too, so those that are loaded then are loaded together.
         let now = self.now();
@@ -97,7 +98,7 @@ impl<V, S> Inner<V, S> {
         K: Hash,
         V: Clone,
         S: Store<K, V>,
-        F: Future<Output = Result<Vec<V>, E>>,
+        F: Future<Output = Result<Vec<V>, Error<E>>>,
     {
         let begun = flights.iter_mut().map(|(_, flight)| flight.now_loading()).last().expect("there are some");
         let loading = async { Some(loader(flights.iter().map(|(index, _)| *index).collect()).await) };

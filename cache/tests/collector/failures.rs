@@ -2,7 +2,7 @@
 
 use crate::bench::{AnyCollector, Bench, Calls, CollectorWay, WINDOW, gathering, numbers, values};
 use crate::support::limits::until;
-use crate::support::run::{failure, run, told};
+use crate::support::run::{failure, joining, run, told, uncalled};
 use crate::support::way::{AnyCache, SECOND, TTL, Way, cache, cache_in};
 use oneflight_cache::test_util::{FaultyStore, ManualClock};
 use oneflight_cache::{Error, Memory, Source};
@@ -92,16 +92,35 @@ pub(crate) fn a_panic_reaches_one_caller_and_the_others_go_on<W: CollectorWay>()
     assert_eq!(values(again.end()), [1, 2, 3], "the keys are free");
 }
 
-pub(crate) fn a_wrong_number_of_values_is_a_panic_that_says_so<W: CollectorWay>() {
-    for wrong in [0, 1, 3] {
-        let (cache, clock) = cache::<W, u32>(|builder| builder);
-        let collector: InMemory<W> = W::collector(&cache, WINDOW, 2, Arc::new(move |_| Ok(vec![0; wrong])));
-        let several = run(move || collector.load_many(&["1", "2"]));
-        let payload = several.panic();
-        let message = payload.downcast_ref::<String>().expect("it has a message");
-        assert!(message.contains(&format!("{wrong} values for 2 keys")), "{message}");
+/// Of the whole batch, and the loader is not called again.
+pub(crate) fn a_wrong_number_of_values_is_an_error_of_all_who_asked<W: CollectorWay>() {
+    for wrong in [0, 1, 3, 4] {
+        let (cache, clock) = cache::<W, u32>(|builder| builder.stale_if_error(TTL));
+        cache.put("old", 100).unwrap();
+        clock.advance(TTL + SECOND);
+        let calls = Calls::default();
+        let noted = calls.clone();
+        let load = move |keys: Vec<String>| {
+            noted.add(&keys);
+            Ok(vec![0; wrong])
+        };
+        let collector: InMemory<W> = W::collector(&cache, WINDOW, 1_000, Arc::new(load));
+        let one = gathering(&collector, "1");
+        let joins = joining(&cache, "1", uncalled());
+        let old = gathering(&collector, "old");
+        let several = run({
+            let collector = collector.clone();
+            move || collector.load_many(&["2", "3", "4"])
+        });
+        until("the keys are gathered", || collector.gathered() == 5);
+        clock.advance(WINDOW);
+        for error in [one.end().unwrap_err(), joins.end().unwrap_err(), several.end().unwrap_err()] {
+            assert_eq!(error.to_string(), format!("the loader returned {wrong} values for 5 keys"));
+            assert!(matches!(error, Error::WrongCount { returned, asked: 5 } if returned == wrong));
+        }
+        assert_eq!(told(old.end()), (100, Source::Stale));
+        assert_eq!(calls.get().len(), 1);
         assert_eq!(told(cache.get_or_load("1", || Ok(1))), (1, Source::Loaded), "the key is free");
-        drop(clock);
     }
 }
 
