@@ -2,6 +2,7 @@
 
 use crate::time::Time;
 use oneflight::refresh::Freshness;
+use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -279,6 +280,40 @@ impl<V> Fetched<V> {
     /// ```
     pub fn into_value(self) -> V {
         self.value
+    }
+
+    /// Something made of the value, from the same source and as old.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Source, blocking::Cache};
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// let name = users.get_or_load(&7, || Ok("Ada".to_owned()))?;
+    /// let page = name.map_value(|name| format!("<h1>{name}</h1>"));
+    /// assert_eq!((page.as_str(), page.source), ("<h1>Ada</h1>", Source::Loaded));
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
+    // Not `map`, which would hide that of a value that is an `Option`.
+    pub fn map_value<T>(self, make: impl FnOnce(V) -> T) -> Fetched<T> {
+        let Self { value, source, age } = self;
+        Fetched { value: make(value), source, age }
+    }
+}
+
+/// The value's.
+///
+/// # Examples
+///
+/// ```
+/// # use oneflight_cache::blocking::Cache;
+/// let users: Cache<u64, String> = Cache::builder().build_blocking();
+/// assert_eq!(format!("hello {:>5}", users.get_or_load(&7, || Ok("Ada".to_owned()))?), "hello   Ada");
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// ```
+impl<V: fmt::Display> fmt::Display for Fetched<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
     }
 }
 
