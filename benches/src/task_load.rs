@@ -105,9 +105,12 @@ pub fn serves_the_late(contender: &impl Coalesces<u64>, on: &impl BlockOn) -> bo
         let cx = &mut Context::from_waker(Waker::noop());
         let is_on = first.as_mut().poll(cx).is_pending() && slow.as_mut().poll(cx).is_pending();
         gate.open();
-        is_on
-            && (0..POLLS).any(|_| first.as_mut().poll(cx).is_ready())
-            && (0..POLLS).any(|_| late.as_mut().poll(cx) == Poll::Ready(1))
+        let has_landed = is_on && (0..POLLS).any(|_| first.as_mut().poll(cx).is_ready());
+        let end_of_late = |_| match late.as_mut().poll(cx) {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => None,
+        };
+        has_landed && (0..POLLS).find_map(end_of_late) == Some(1)
     })
 }
 
