@@ -1,8 +1,10 @@
 //! What a caller that reads through the cache has to do next, so that one process loads while the others wait.
 //!
 //! [`Fill`] decides; a driver does what it says, and tells it what came of that. It is pure: it reads no clock, does no I/O
-//! and never sees a key or a value. So one machine serves threads and tasks, memory and a server, and every order of events
-//! can be tried.
+//! and never sees a key or a value. So one machine serves threads and tasks, and every order of events can be tried.
+//!
+//! It is for stores with leases. In a store of one process a flight is its own lease, so there is nothing to acquire, to wait for
+//! or to release, and the cache loads and stores without it.
 //!
 //! | state | action under way | what may come of it |
 //! |---|---|---|
