@@ -208,7 +208,8 @@ impl<K, T, S> Table<K, T, S> {
         let mut owned = Some(make_key());
         let found = shard.with(|entries| {
             let new = New { key: &mut owned, leader };
-            if shard.occupied.load(Ordering::Relaxed) == 0 {
+            // The straight way of a lone caller: nobody to compare the key or the number of the flight with.
+            if shard.occupied.load(Ordering::Relaxed) == 0 || !entries.flights.has_alike(hash.in_shard()) {
                 return Ok(entries.begin(hash, entries.sequence(), new, self.time()));
             }
             entries.join_or_begin(hash, key, new, self.time(), &mut join)

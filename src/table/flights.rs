@@ -42,6 +42,13 @@ impl<K, T> Flights<K, T> {
         self.newest.iter_mut().chain(self.older.iter_hash_mut(table_hash(hash)))
     }
 
+    /// Whether there is an entry of this hash.
+    #[inline]
+    pub(super) fn has_alike(&self, hash: u32) -> bool {
+        let is_alike = |entry: &Entry<K, T>| entry.hash == hash;
+        self.newest.as_ref().is_some_and(is_alike) || self.older.find(table_hash(hash), is_alike).is_some()
+    }
+
     /// The entry of this hash that is the one `sought`, which is shown every entry of this hash until then, and perhaps some
     /// others.
     #[inline]
