@@ -11,8 +11,9 @@ command -v rustup >/dev/null || die "needs rustup (https://rustup.rs), to choose
 build() {
     local version
     version=$(msrv "$1")
-    cargo "+$version" --version >/dev/null 2>&1 ||
-        die "no Rust $version. Install it: rustup toolchain install $version --profile minimal"
+    if ! cargo "+$version" --version >/dev/null 2>&1; then
+        rustup toolchain install "$version" --profile minimal || die "there is no Rust $version, and it could not be installed"
+    fi
     CARGO_TARGET_DIR=$target/msrv cargo "+$version" build --locked --manifest-path "$1" --lib "${@:2}"
 }
 

@@ -4,16 +4,25 @@
 #     bash ci/mutants.sh sync  [OPTIONS OF CARGO MUTANTS]      the state machine, the table, what makes threads wait
 #     bash ci/mutants.sh async [OPTIONS OF CARGO MUTANTS]      what makes tasks wait and drive
 #
-# Options are for example `--shard 0/4`, or `--re land`. What was caught and what was missed is left in the directory
+# Options are for example `--shard 0/4`, or `--re land`. JOBS in the environment is how many are tried at once, 1 if it is not set:
+# those that only wait for the time limit leave the processor to others. What was caught and what was missed is left in the directory
 # mutants.out of $CARGO_TARGET_DIR/mutants-PART; ci/mutants.md explains what may be missed.
 
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 wanted=90
+limit=30
 
+# suites: those that notice most in the least time come first.
 case ${1:-} in
-sync) files=(flight.rs table.rs 'table/*.rs' sync_group.rs 'sync_group/*.rs' group.rs group/{lead,many,slot,threads}.rs) ;;
-async) files=(async_group.rs 'async_group/*.rs' group/{roster,tasks,visit}.rs) ;;
+sync)
+    files=(flight.rs table.rs 'table/*.rs' sync_group.rs 'sync_group/*.rs' group.rs group/{lead,many,slot,threads}.rs)
+    suites=(--lib "--test=tasks --test=api" "--test=contract --test=allocations")
+    ;;
+async)
+    files=(async_group.rs 'async_group/*.rs' group/{roster,tasks,visit}.rs)
+    suites=("--test=tasks --test=api" "--lib --test=contract --test=allocations")
+    ;;
 *) die "usage: bash ci/mutants.sh sync|async [OPTIONS OF CARGO MUTANTS]" ;;
 esac
 out=$target/mutants-$1
@@ -25,13 +34,13 @@ need_cargo_tool mutants cargo-mutants
 
 # mutants SUITES [OPTIONS]: tries what no earlier suites have noticed. Only these suites are built, as most of the time goes
 # into building. A mutant that makes a caller wait for ever is ended by the time limit, five times what the tests took
-# without one and at least 40 s, and counts as noticed.
+# without one and at least 30 s, and counts as noticed.
 mutants() {
-    local suites status=0
-    read -ra suites <<<"$1"
+    local options status=0
+    read -ra options <<<"$1"
     shift
-    cargo mutants -p oneflight --output "$out" --iterate "${files[@]/#/--file=src/}" "${suites[@]/#/--cargo-arg=}" \
-        --jobs 1 --minimum-test-timeout 40 --build-timeout 300 --no-shuffle "$@" || status=$?
+    cargo mutants -p oneflight --output "$out" --iterate "${files[@]/#/--file=src/}" "${options[@]/#/--cargo-arg=}" \
+        --jobs "${JOBS:-1}" --minimum-test-timeout "$limit" --build-timeout 300 --no-shuffle "$@" || status=$?
     # 2: some were missed, 3: some ran into the time limit. Whether that is too many is decided below.
     ((status == 0 || status == 2 || status == 3)) || return "$status"
     cat "$out/mutants.out/caught.txt" >>"$out/caught.txt"
@@ -58,8 +67,7 @@ enough_caught() {
 
 rm -rf "$out"
 mkdir -p "$out"
-# Most are noticed by what is built and run in seconds.
-step "mutants, unit tests" mutants "--lib" "$@"
-step "mutants, tests of tasks" mutants "--test=tasks --test=api" "$@"
-step "mutants, contract suite" mutants "--test=contract --test=allocations" "$@"
+for some in "${suites[@]}"; do
+    step "mutants, cargo test $some" mutants "$some" "$@"
+done
 step "enough were noticed" enough_caught

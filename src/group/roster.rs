@@ -333,9 +333,10 @@ impl<V> Roster<V> {
 
     fn asleep(&mut self, mut will_do: impl FnMut(&Self, TaskId) -> bool) -> Option<TaskId> {
         let mut next = self.asleep.front;
-        while let Some(id) = next
-            && !will_do(self, id)
-        {
+        while let Some(id) = next {
+            if will_do(self, id) {
+                break;
+            }
             next = self.get(id).after;
         }
         next
