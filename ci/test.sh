@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Is this change good? Runs everything that decides it, and installs what is missing for that (a C compiler, which the
-# bundled SQLite of the demo needs; git; jq; cargo-hack; an emulator for the microcontroller; a Redis server, of which the tests
-# start their own; Rust itself must be there).
+# bundled SQLite of the demo needs; git; jq; cargo-hack; the oldest compilers, if rustup can get them; an emulator for the
+# microcontroller; a Redis server, of which the tests start their own; Rust itself must be there).
 #
 #     bash ci/test.sh
 #
@@ -40,6 +40,7 @@ run tests-deadlock-detection "tests, deadlock-detection" cargo test --no-fail-fa
 run tests-cache "tests, cache with all features" cargo test --no-fail-fast -p oneflight-cache --features "$cache_features"
 run features "features" bash ci/features.sh
 run no_std "no_std" bash ci/no_std.sh
+run msrv "oldest compilers" bash ci/msrv.sh if-available
 run tests-loom "loom" bash ci/loom.sh
 run embedded "embedded" bash ci/embedded.sh
 # Counted apart: its tests are meant to fail.
