@@ -9,8 +9,7 @@ pub(crate) use side::ThreadSide;
 
 use crate::builder::Builder;
 use crate::call::{Call, Options};
-use crate::config::Verdict;
-use crate::entry::{Entry, Fetched, Source};
+use crate::entry::{Entry, Fetched};
 use crate::error::{BoxError, Error, Loaded};
 use crate::helpers::{Helpers, deadline};
 use crate::inner::{Flown, Inner, Landed, Leave, Why};
@@ -189,11 +188,7 @@ where
         let inner = &self.shared.inner;
         let now = inner.now();
         let found = block_on(inner.get::<Q>(key, now)).map_err(|failure| Error::Store(failure.error))?;
-        Ok(found.and_then(|entry| match inner.config.judge(&entry, now) {
-            Verdict::Calm | Verdict::Fresh => Some(inner.fetched(entry, Source::Hit, now)),
-            Verdict::Stale => Some(inner.fetched(entry, Source::Stale, now)),
-            Verdict::IfError | Verdict::Gone => None,
-        }))
+        Ok(found.and_then(|entry| inner.served(entry, now)))
     }
 
     /// Stores `value`. It wins over every load and refresh of `key` that is on: what these come to is not stored, and whoever

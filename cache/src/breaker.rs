@@ -1,6 +1,6 @@
 //! Leaves a store alone for a while that does not answer.
 
-use crate::time::Time;
+use crate::time::{Time, nanos};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Breaker {
         let until = self.until.load(Ordering::Relaxed);
         if until == 0 {
             Allowed::Yes
-        } else if now >= Time::from_start(Duration::from_nanos(until)) && self.swap(until, nanos(now.after(LOST))) {
+        } else if now >= Time::from_start(Duration::from_nanos(until)) && self.swap(until, number(now.after(LOST))) {
             Allowed::Probe
         } else {
             Allowed::No
@@ -86,7 +86,7 @@ impl Breaker {
     /// Up to a quarter sooner or later: processes that were cut off together do not come back together.
     fn again_at(&self, now: Time, random: f64) -> u64 {
         let open = self.open.as_secs_f64() * (0.75 + random.clamp(0.0, 1.0) / 2.0);
-        nanos(now.after(Duration::try_from_secs_f64(open).unwrap_or(Duration::MAX)))
+        number(now.after(Duration::try_from_secs_f64(open).unwrap_or(Duration::MAX)))
     }
 
     fn swap(&self, from: u64, to: u64) -> bool {
@@ -94,8 +94,9 @@ impl Breaker {
     }
 }
 
-fn nanos(time: Time) -> u64 {
-    u64::try_from(time.since(Time::START).as_nanos()).unwrap_or(u64::MAX).max(1)
+/// As it stands in [`Breaker::until`].
+fn number(time: Time) -> u64 {
+    nanos(time.since(Time::START)).max(1)
 }
 
 #[cfg(test)]

@@ -467,10 +467,8 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         E: Send + Sync + 'static,
         S: Store<K, V>,
     {
-        let is_shared = self.store.lease().is_some();
-        let inner = Inner::new(
+        let inner = Inner::new::<K>(
             self.store,
-            is_shared,
             self.config,
             #[cfg(feature = "metrics")]
             &self.name,
@@ -495,10 +493,8 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         E: Send + Sync + 'static,
         S: BlockingStore<K, V>,
     {
-        let is_shared = self.store.lease().is_some();
-        let inner = Inner::new(
+        let inner = Inner::new::<K>(
             Blocking(self.store),
-            is_shared,
             self.config,
             #[cfg(feature = "metrics")]
             &self.name,

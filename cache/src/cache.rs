@@ -7,7 +7,6 @@ pub(crate) use side::TaskSide;
 
 use crate::builder::Builder;
 use crate::call::Options;
-use crate::config::Verdict;
 use crate::entry::{Fetched, Source};
 use crate::error::{BoxError, Error};
 use crate::inner::{Flown, Inner, Why};
@@ -183,11 +182,7 @@ where
         let inner = &self.shared.inner;
         let now = inner.now();
         let found = inner.get::<Q>(key, now).await.map_err(|failure| Error::Store(failure.error))?;
-        Ok(found.and_then(|entry| match inner.config.judge(&entry, now) {
-            Verdict::Calm | Verdict::Fresh => Some(inner.fetched(entry, Source::Hit, now)),
-            Verdict::Stale => Some(inner.fetched(entry, Source::Stale, now)),
-            Verdict::IfError | Verdict::Gone => None,
-        }))
+        Ok(found.and_then(|entry| inner.served(entry, now)))
     }
 
     /// Stores `value`. It wins over every load and refresh of `key` that is on: what these come to is not stored, and whoever

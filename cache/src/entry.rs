@@ -1,6 +1,6 @@
 //! What a store keeps, and what a caller gets.
 
-use crate::time::Time;
+use crate::time::{Time, millis};
 use oneflight::refresh::Freshness;
 use std::fmt;
 use std::ops::Deref;
@@ -45,11 +45,9 @@ pub(crate) struct Life {
     version: u32,
 }
 
-/// In milliseconds, rounded up.
-fn millis(duration: Duration) -> u32 {
-    let millis =
-        duration.as_secs().saturating_mul(1_000).saturating_add(duration.subsec_nanos().div_ceil(1_000_000).into());
-    u32::try_from(millis).unwrap_or(u32::MAX)
+/// In milliseconds, rounded up; the most that there can be if it is longer than seven weeks.
+fn few_millis(duration: Duration) -> u32 {
+    u32::try_from(millis(duration)).unwrap_or(u32::MAX)
 }
 
 impl<V> Entry<V> {
@@ -86,7 +84,7 @@ impl<V> Entry<V> {
     ) -> Self {
         let micros = cost.as_secs().saturating_mul(1_000_000).saturating_add(cost.subsec_micros().into());
         let cost = u32::try_from(micros).unwrap_or(u32::MAX);
-        Self { value, life: Life { loaded_at, fresh_until, early: u32::MAX, stale: millis(stale), cost, version } }
+        Self { value, life: Life { loaded_at, fresh_until, early: u32::MAX, stale: few_millis(stale), cost, version } }
     }
 
     /// The value.
@@ -214,7 +212,7 @@ impl<V> Entry<V> {
 
     /// From so long before the end reads refresh it.
     pub(crate) fn set_early(&mut self, window: Duration) {
-        self.life.early = millis(window);
+        self.life.early = few_millis(window);
     }
 }
 

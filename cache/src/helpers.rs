@@ -3,12 +3,11 @@
 use crate::time::{AnyClock, Time};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub(crate) type Job = Box<dyn FnOnce() + Send>;
+type Job = Box<dyn FnOnce() + Send>;
 
 /// So many threads at most, started when there is work for them. They end when this is dropped or closed.
 ///
@@ -173,12 +172,6 @@ impl Pool {
 /// The moment so much later, or none if there is no such moment.
 pub(crate) fn deadline(after: Duration) -> Option<Instant> {
     Instant::now().checked_add(after)
-}
-
-impl fmt::Debug for Helpers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Helpers").field("max", &self.max).finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

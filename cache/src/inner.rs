@@ -19,7 +19,7 @@ use crate::loads::{KeyHash, Load, Loads, Mark};
 use crate::sharing::{Failure, Sharing};
 use crate::stats::{Count, Counters, Stats};
 use crate::store::Store;
-use crate::time::Time;
+use crate::time::{Time, nanos};
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -122,10 +122,13 @@ pub(crate) struct Leave {
 }
 
 impl<V, S> Inner<V, S> {
-    pub(crate) fn new(store: S, is_shared: bool, config: Config<V>, #[cfg(feature = "metrics")] name: &str) -> Self {
+    pub(crate) fn new<K>(store: S, config: Config<V>, #[cfg(feature = "metrics")] name: &str) -> Self
+    where
+        S: Store<K, V>,
+    {
         Self {
+            sharing: store.lease().map(|_| Box::new(Sharing::new(&config.sharing))),
             store,
-            sharing: is_shared.then(|| Box::new(Sharing::new(&config.sharing))),
             loading: Gate::new(config.max_loads),
             refreshing: Gate::awaited(config.max_refreshes),
             config,
@@ -191,15 +194,19 @@ impl<V, S> Inner<V, S> {
     }
 
     fn note_cost(&self, took: Duration) {
-        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let took = nanos(took);
         // Not exact if loads end at the same time, and need not be.
         let before = self.usual_cost.load(Ordering::Relaxed);
         let usual = if before == 0 { took } else { before / 4 * 3 + took / 4 };
         self.usual_cost.store(usual, Ordering::Relaxed);
     }
 
-    /// A load has failed. The next refresh waits, if there is a value to be refreshed, and it has not been written since.
-    pub(crate) fn failed(&self, load: &Load, had_value: bool) {
+    /// A load has failed by this, or by a panic. The next refresh waits, if there is a value to be refreshed, and it has not been
+    /// written since. If the loader was not called at all, nothing has failed.
+    pub(crate) fn failed<E>(&self, load: &Load, error: Option<&Error<E>>, had_value: bool) {
+        if matches!(error, Some(Error::Overloaded)) {
+            return;
+        }
         self.counters.add(Count::LoadErrors);
         if had_value && !load.is_void() {
             self.hold_up(load.hash());

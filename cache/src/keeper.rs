@@ -3,7 +3,6 @@
 use crate::helpers::deadline;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// What is done when its time has come. Returns how long it is until the next time.
-pub(crate) type Task = Box<dyn FnMut() -> Option<Duration> + Send>;
+type Task = Box<dyn FnMut() -> Option<Duration> + Send>;
 
 /// One thread at most, started with the first task. It ends when this is dropped and nothing is left that is due.
 #[derive(Default)]
@@ -133,12 +132,6 @@ impl Shared {
                 }
             }
         }
-    }
-}
-
-impl fmt::Debug for Keeper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").finish_non_exhaustive()
     }
 }
 

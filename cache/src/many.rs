@@ -164,7 +164,7 @@ impl<V, S> Inner<V, S> {
             return flown;
         }
         let loading = async { Some(loader(missing.clone()).await) };
-        let (loaded, ended) = self.run(limit, begun, Some(loading)).await;
+        let (loaded, ended) = self.run(limit, begun, loading).await;
         match loaded {
             Some(Ok(values)) => {
                 let (got, asked): (usize, usize) = (values.len(), missing.len());
@@ -189,9 +189,7 @@ impl<V, S> Inner<V, S> {
             failed => {
                 let error = failed.and_then(Result::err);
                 for (index, former) in missing.into_iter().zip(former) {
-                    if !matches!(error, Some(Error::Overloaded)) {
-                        self.failed(&loads[index], former.is_some());
-                    }
+                    self.failed(&loads[index], error.as_ref(), former.is_some());
                     flown[index] = error.clone().map(Err);
                 }
             }

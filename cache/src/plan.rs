@@ -41,6 +41,16 @@ impl<V, S> Inner<V, S> {
         }
     }
 
+    /// The value of an entry, for a caller that only looks, if it may be served.
+    #[inline]
+    pub(crate) fn served(&self, entry: Entry<V>, now: Time) -> Option<Fetched<V>> {
+        match self.config.judge(&entry, now) {
+            Verdict::Calm | Verdict::Fresh => Some(self.fetched(entry, Source::Hit, now)),
+            Verdict::Stale => Some(self.fetched(entry, Source::Stale, now)),
+            Verdict::IfError | Verdict::Gone => None,
+        }
+    }
+
     /// The value of an entry, for a caller.
     #[inline]
     pub(crate) fn fetched(&self, entry: Entry<V>, source: Source, now: Time) -> Fetched<V> {

@@ -128,6 +128,11 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
     duration.as_secs().saturating_mul(SECOND).saturating_add(duration.subsec_nanos().into())
 }
 
+/// In milliseconds, rounded up.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1_000).saturating_add(duration.subsec_nanos().div_ceil(1_000_000).into())
+}
+
 /// Where a cache has its time from. It must never go backwards.
 ///
 /// # Examples

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// Makes the error of one caller out of that of a batch. Callers of different keys cannot share one error, and that of the cache
 /// need not be [`Clone`].
-pub(crate) type MakeError<E> = Arc<dyn Fn() -> Error<E> + Send + Sync>;
+type MakeError<E> = Arc<dyn Fn() -> Error<E> + Send + Sync>;
 
 /// What a batch comes to for one of its keys.
 pub(crate) type Outcome<V, E> = Result<V, MakeError<E>>;

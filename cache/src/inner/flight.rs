@@ -394,9 +394,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             }
             Outcome::LoadFailed => {
                 let error = self.error.take();
-                if !matches!(error, Some(Error::Overloaded)) {
-                    self.inner.failed(&self.load, is_refresh);
-                }
+                self.inner.failed(&self.load, error.as_ref(), is_refresh);
                 error.map(Err)
             }
             Outcome::Hit | Outcome::Filled => {

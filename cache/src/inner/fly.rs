@@ -65,14 +65,12 @@ impl<V, S> Inner<V, S> {
                 (None, false)
             }
         };
-        let (result, ended) = self.run(limit, begun, Some(loader)).await;
+        let (result, ended) = self.run(limit, begun, loader).await;
         let value = match result {
             Some(Ok(value)) => value,
             failed => {
                 let error = failed.and_then(Result::err);
-                if !matches!(error, Some(Error::Overloaded)) {
-                    self.failed(&load, former.is_some());
-                }
+                self.failed(&load, error.as_ref(), former.is_some());
                 return error.map(Err);
             }
         };
@@ -98,7 +96,7 @@ impl<V, S> Inner<V, S> {
         &self,
         limit: Option<Duration>,
         at: Time,
-        loader: Option<F>,
+        loader: F,
     ) -> (Option<Result<T, Error<E>>>, Time)
     where
         F: Future<Output = Option<Result<T, Error<E>>>>,
@@ -107,7 +105,7 @@ impl<V, S> Inner<V, S> {
             self.counters.add(Count::Overloaded);
             return (Some(Err(Error::Overloaded)), at);
         };
-        let loader = pin!(loader.expect("a fill loads once"));
+        let loader = pin!(loader);
         self.counters.add(Count::Loads);
         let _counts = CountsPanic(&self.counters);
         let result = match pinned_within(limit, &self.config.timer, loader).await {

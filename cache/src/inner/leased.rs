@@ -76,7 +76,8 @@ impl<V, S> Inner<V, S> {
                     } else {
                         None
                     };
-                    let run = self.run(limit, flight.now_loading(), loader.take());
+                    let loader = loader.take().expect("a fill loads once");
+                    let run = self.run(limit, flight.now_loading(), loader);
                     let (result, ended) = flight.renewing(run).await;
                     flight.loaded(result, ended).await;
                 }

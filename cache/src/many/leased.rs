@@ -110,7 +110,7 @@ impl<V, S> Inner<V, S> {
                     Err(error) => return (Some(Err(error)), self.now()),
                 },
             };
-            self.run(limit, begun, Some(loading)).await
+            self.run(limit, begun, loading).await
         };
         let renewals = all(flights.iter().filter_map(|(_, flight)| flight.renewals()));
         let (result, ended) = futures_lite::future::or(run, async {

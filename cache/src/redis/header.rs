@@ -2,7 +2,7 @@
 
 use crate::entry::Entry;
 use crate::fill::Version;
-use crate::time::Time;
+use crate::time::{Time, millis};
 use std::time::Duration;
 
 /// | bytes | |
@@ -44,11 +44,6 @@ const FOR_EVER: u64 = u64::MAX;
 /// What stands for "for ever" where a value is fresh for a while and of use for ever after: ten years. Without an expiry nobody
 /// could tell how long it has been there.
 const LONG: u64 = 10 * 365 * 24 * 3_600 * 1_000;
-
-/// In milliseconds, rounded up.
-pub(crate) fn millis(duration: Duration) -> u64 {
-    duration.as_secs().saturating_mul(1_000).saturating_add(duration.subsec_nanos().div_ceil(1_000_000).into())
-}
 
 impl Header {
     /// The header of `entry`, and how long it is to be kept from `now` on.
@@ -125,7 +120,7 @@ impl Header {
 }
 
 /// Where the version is, also in bytes that cannot be read: the first and the last of the four, as `GETRANGE` counts them.
-pub(crate) const VERSION_AT: (usize, usize) = (8, 11);
+const VERSION_AT: (usize, usize) = (8, 11);
 
 /// What is at the version's place, zero where there is nothing. The script that acquires compares the same bytes.
 pub(crate) fn version_of(bytes: &[u8]) -> Version {

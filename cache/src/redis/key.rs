@@ -177,7 +177,7 @@ macro_rules! tuple {
     ($($part:ident)*) => {
         impl<$($part: CacheKey),*> CacheKey for ($($part,)*) {
             fn append_to(&self, bytes: &mut Vec<u8>) {
-                #[allow(non_snake_case)]
+                #[allow(non_snake_case, reason = "each part is called as its type is")]
                 let ($($part,)*) = self;
                 $(append_part($part, bytes);)*
             }

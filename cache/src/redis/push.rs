@@ -314,5 +314,4 @@ fn number(digits: &[u8]) -> Option<u64> {
 }
 
 #[cfg(test)]
-#[path = "push/tests.rs"]
 mod tests;

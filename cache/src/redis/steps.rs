@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::generation::Generation;
-use super::header::{Keep, millis};
+use super::header::Keep;
 use super::key::CacheKey;
 use super::link::Link;
 use super::name::{CHANNELS, Name, Names};
@@ -12,6 +12,7 @@ use super::server::{Server, When};
 use crate::fill::{Epoch, Token, Version};
 use crate::lease::{Publication, Push, Told, Watch};
 use crate::nonce::nonce;
+use crate::time::millis;
 use redis::Pipeline;
 use std::sync::Arc;
 use std::time::Duration;
