@@ -8,7 +8,7 @@ pub use collector::Collector;
 pub(crate) use side::ThreadSide;
 
 use crate::builder::Builder;
-use crate::call::{Call, Options};
+use crate::call::Options;
 use crate::entry::{Entry, Fetched};
 use crate::error::{BoxError, Error, Loaded};
 use crate::helpers::{Helpers, deadline};
@@ -304,22 +304,6 @@ where
         self.shared.load(key, Why::Asked, None, || loader().told())
     }
 
-    /// A call with options of its own.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::blocking::Cache;
-    /// # use std::time::Duration;
-    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
-    /// let name = users.call(&7).timeout(Duration::from_millis(50)).get_or_load(|| Ok("Ada".to_owned()))?;
-    /// assert_eq!(*name, "Ada");
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// ```
-    pub fn call<'a, Q: ?Sized>(&'a self, key: &'a Q) -> Call<'a, Self, Q> {
-        Call::new(self, key)
-    }
-
     /// Whether callers of a key share one load. On, unless it is switched off here, at any time.
     ///
     /// # Examples
@@ -414,38 +398,6 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         self.shared.group.waiters(key)
-    }
-}
-
-impl<K, V, E, S, Q> Call<'_, Cache<K, V, E, S>, Q>
-where
-    K: Hash + Eq + Clone + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-    E: Send + Sync + 'static,
-    S: BlockingStore<K, V> + BlockingStore<Q, V>,
-    Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
-{
-    /// See [`blocking::Cache::get_or_load`](Cache::get_or_load).
-    ///
-    /// # Errors
-    ///
-    /// As there, and [`Error::Deadline`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::blocking::Cache;
-    /// # use std::time::Duration;
-    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
-    /// let name = users.call(&7).timeout(Duration::from_millis(50)).get_or_load(|| Ok("Ada".to_owned()))?;
-    /// assert_eq!(*name, "Ada");
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// ```
-    pub fn get_or_load<L>(self, loader: L) -> Result<Fetched<V>, Error<E>>
-    where
-        L: FnOnce() -> Result<V, E> + Send + 'static,
-    {
-        self.cache.shared.get_or_load(self.key, self.options, || loader().told())
     }
 }
 

@@ -1,9 +1,10 @@
 //! What one call may ask for.
 
+use crate::blocking;
 use crate::cache::Cache;
 use crate::entry::Fetched;
-use crate::error::Error;
-use crate::store::Store;
+use crate::error::{Error, Loaded};
+use crate::store::{BlockingStore, Store};
 use hashbrown::Equivalent;
 use std::fmt;
 use std::future::Future;
@@ -123,6 +124,56 @@ impl<K, V, E, S> Cache<K, V, E, S> {
     /// let late = users.call(&7).timeout(Duration::from_millis(5)).get_or_load(std::future::pending).await;
     /// assert!(matches!(late, Err(Error::Deadline)));
     /// # });
+    /// ```
+    pub fn call<'a, Q: ?Sized>(&'a self, key: &'a Q) -> Call<'a, Self, Q> {
+        Call::new(self, key)
+    }
+}
+
+impl<K, V, E, S, Q> Call<'_, blocking::Cache<K, V, E, S>, Q>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    S: BlockingStore<K, V> + BlockingStore<Q, V>,
+    Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+{
+    /// See [`blocking::Cache::get_or_load`].
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`Error::Deadline`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::blocking::Cache;
+    /// # use std::time::Duration;
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// let name = users.call(&7).timeout(Duration::from_millis(50)).get_or_load(|| Ok("Ada".to_owned()))?;
+    /// assert_eq!(*name, "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
+    pub fn get_or_load<L>(self, loader: L) -> Result<Fetched<V>, Error<E>>
+    where
+        L: FnOnce() -> Result<V, E> + Send + 'static,
+    {
+        self.cache.shared.get_or_load(self.key, self.options, || loader().told())
+    }
+}
+
+impl<K, V, E, S> blocking::Cache<K, V, E, S> {
+    /// A call with options of its own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::blocking::Cache;
+    /// # use std::time::Duration;
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// let name = users.call(&7).timeout(Duration::from_millis(50)).get_or_load(|| Ok("Ada".to_owned()))?;
+    /// assert_eq!(*name, "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
     /// ```
     pub fn call<'a, Q: ?Sized>(&'a self, key: &'a Q) -> Call<'a, Self, Q> {
         Call::new(self, key)

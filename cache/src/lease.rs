@@ -14,8 +14,10 @@
 //! UPDATE cached SET token = $token, leased_until = now() + $lease, epoch = coalesce(epoch, gen_random_uuid()) WHERE key = $key;
 //! -- renew
 //! UPDATE cached SET leased_until = now() + $lease WHERE key = $key AND token = $token AND leased_until > now();
-//! -- publish, if epoch = $epoch, and the lease is $token or there is no value; it keeps the lease of another
+//! -- publish, if epoch = $epoch and token = $token and leased_until > now()
 //! UPDATE cached SET value = $value, version = .., token = null, epoch = null WHERE key = $key;
+//! -- publish late, if epoch = $epoch and there is no value
+//! UPDATE cached SET value = $value, version = .. WHERE key = $key;
 //! -- release
 //! UPDATE cached SET token = null WHERE key = $key AND token = $token;
 //! -- put and remove
@@ -25,12 +27,16 @@
 //! Where a lease is an advisory lock (`pg_try_advisory_lock`) of a session that the store keeps, it ends with the session:
 //! `renew` has nothing to do, and [`Acquired::Held`] has [`Duration::MAX`] left. `NOTIFY` pushes, for [`Lease::watch`].
 
+mod none;
+mod push;
+
+pub use none::NoLease;
+pub use push::{Announces, Push, Told, ToldWritten, Watch, Written};
+
 use crate::entry::Entry;
 use crate::fill::{Epoch, Token, Version};
 use crate::time::Time;
-use std::convert::Infallible;
 use std::error::Error;
-use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
@@ -120,143 +126,6 @@ pub enum Publication {
     Invalidated,
 }
 
-/// What is pushed about a key.
-///
-/// # Examples
-///
-/// ```
-/// use oneflight_cache::lease::{Push, Told};
-/// use std::sync::mpsc;
-///
-/// let (sender, receiver) = mpsc::channel();
-/// let told: Told = Box::new(move |push| _ = sender.send(push));
-/// told(Push::Listening); // as a store does
-/// assert_eq!(receiver.recv(), Ok(Push::Listening));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Push {
-    /// From now on what happens to the key is pushed, until a connection fails.
-    Listening,
-    /// A value was published, or the lease given up.
-    Released,
-    /// Another process has written the key.
-    Written,
-}
-
-/// Listens to what is pushed about a key, until it is dropped.
-///
-/// # Examples
-///
-/// ```
-/// use oneflight_cache::lease::Watch;
-/// use std::sync::Arc;
-/// use std::sync::atomic::{AtomicBool, Ordering};
-///
-/// /// Ends with the connection, or when it is dropped.
-/// struct Subscription {
-///     is_connected: Arc<AtomicBool>,
-/// }
-///
-/// impl Watch for Subscription {
-///     fn is_listening(&self) -> bool {
-///         self.is_connected.load(Ordering::SeqCst)
-///     }
-/// }
-/// # let is_connected = Arc::new(AtomicBool::new(true));
-/// # let subscription = Subscription { is_connected: Arc::clone(&is_connected) };
-/// # assert!(subscription.is_listening());
-/// # is_connected.store(false, Ordering::SeqCst);
-/// # assert!(!subscription.is_listening());
-/// ```
-pub trait Watch: Send + Sync {
-    /// Whether it does at this moment. [`Push::Listening`] has been told, if so.
-    fn is_listening(&self) -> bool;
-}
-
-/// Who is told what is pushed: must neither block nor call the store.
-pub type Told = Box<dyn Fn(Push) + Send + Sync>;
-
-/// What other processes have written.
-///
-/// # Examples
-///
-/// ```
-/// use oneflight_cache::lease::{ToldWritten, Written};
-/// use std::collections::HashMap;
-/// use std::sync::{Arc, Mutex};
-///
-/// let kept = Arc::new(Mutex::new(HashMap::from([(1, "Ada"), (2, "Grace")])));
-/// let told: ToldWritten = Box::new({
-///     let kept = Arc::clone(&kept);
-///     move |written| match written {
-///         Written::Key(number) => _ = kept.lock().unwrap().remove(&number),
-///         Written::Any => kept.lock().unwrap().clear(),
-///     }
-/// });
-/// told(Written::Key(1));
-/// assert_eq!(kept.lock().unwrap().len(), 1);
-/// told(Written::Any);
-/// assert!(kept.lock().unwrap().is_empty());
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Written {
-    /// The key of this number, as [`Announces::key_number`] has it.
-    Key(u64),
-    /// Any key may have been: all were, or nobody has listened for a while.
-    Any,
-}
-
-/// Who is told what other processes write: must neither block nor call the store.
-pub type ToldWritten = Box<dyn Fn(Written) + Send + Sync>;
-
-/// A store that tells what other processes write, as it happens: what a [`Tiered`](crate::Tiered) one is made of.
-///
-/// # Examples
-///
-/// ```
-/// // A table whose triggers send the number of a row.
-/// use oneflight_cache::lease::{Announces, ToldWritten, Watch, Written};
-/// use std::sync::{Arc, Mutex};
-///
-/// #[derive(Default)]
-/// struct Table {
-///     told: Arc<Mutex<Vec<ToldWritten>>>,
-/// }
-///
-/// struct Listens;
-///
-/// impl Watch for Listens {
-///     fn is_listening(&self) -> bool {
-///         true
-///     }
-/// }
-///
-/// impl Announces<u64> for Table {
-///     fn key_number(&self, key: &u64) -> u64 {
-///         *key
-///     }
-///
-///     fn watch_writes(&self, told: ToldWritten) -> Box<dyn Watch> {
-///         self.told.lock().unwrap().push(told);
-///         Box::new(Listens)
-///     }
-/// }
-///
-/// let table = Table::default();
-/// let watch = table.watch_writes(Box::new(|written| assert_eq!(written, Written::Key(7))));
-/// assert!(watch.is_listening());
-/// for told in table.told.lock().unwrap().iter() {
-///     told(Written::Key(table.key_number(&7)));
-/// }
-/// ```
-pub trait Announces<K: ?Sized> {
-    /// The number by which it tells of this key. If two keys share one, what is told of the one is told of the other.
-    fn key_number(&self, key: &K) -> u64;
-
-    /// Tells what other processes write until what it returns is dropped. What is told may come late, or be lost.
-    fn watch_writes(&self, told: ToldWritten) -> Box<dyn Watch>;
-}
-
 /// The leases of a store that several processes share: which of them loads a key. All steps are atomic.
 ///
 /// It makes loads fewer. It does not make them exclusive: a leader that is paused for longer than its lease does not know that
@@ -265,9 +134,6 @@ pub trait Announces<K: ?Sized> {
 /// For each key a store remembers up to three things: the value; the lease, a token that expires; and the epoch, a random
 /// number that exists while anybody may publish. Each write ([`put`](crate::Store::put), [`remove`](crate::Store::remove),
 /// [`clear`](crate::Store::clear)) removes the lease and the epoch together with what it does to the value.
-///
-/// With a table in a database, say, each step is one transaction; [`renew`](Self::renew) has nothing to do where a lease is a
-/// lock that lasts as long as the session.
 ///
 /// # Examples
 ///
@@ -411,7 +277,7 @@ pub trait Lease<K: ?Sized, V>: Send + Sync {
     ///    [`Superseded`](Publication::Superseded) if there is a value and no epoch;
     /// 2. the lease is this token's: stores the value, removes the lease and the epoch, tells those who watch:
     ///    [`Stored`](Publication::Stored);
-    /// 3. there is no value: stores it, leaves the lease, tells those who watch: [`Late`](Publication::Late);
+    /// 3. there is no value: stores it, leaves the lease and the epoch, tells those who watch: [`Late`](Publication::Late);
     /// 4. otherwise [`Superseded`](Publication::Superseded).
     fn publish(
         &self,
@@ -517,85 +383,5 @@ pub trait BlockingLease<K: ?Sized, V>: Send + Sync {
     fn watch(&self, key: &K, told: Told) -> Option<Box<dyn Watch>> {
         let _ = (key, told);
         None
-    }
-}
-
-/// The lease of a store that is one process's own: there is none, as the flights of the process are enough.
-///
-/// `E` is the store's error.
-///
-/// # Examples
-///
-/// ```
-/// use oneflight_cache::{Memory, Store};
-///
-/// let memory: Memory<u64, String> = Memory::new(100);
-/// assert!(Store::<u64, String>::lease(&memory).is_none());
-/// ```
-pub struct NoLease<E = Infallible> {
-    never: Infallible,
-    error: std::marker::PhantomData<fn() -> E>,
-}
-
-impl<E> fmt::Debug for NoLease<E> {
-    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.never {}
-    }
-}
-
-impl<K: ?Sized, V: Send, E: Error + Send + Sync + 'static> Lease<K, V> for NoLease<E> {
-    type Error = E;
-
-    fn acquire(&self, _: &K, _: Claim, _: Time) -> impl Future<Output = Result<Acquired<V>, E>> + Send {
-        self.none()
-    }
-
-    fn renew(&self, _: &K, _: Token, _: Duration) -> impl Future<Output = Result<bool, E>> + Send {
-        self.none()
-    }
-
-    fn publish(
-        &self,
-        _: &K,
-        _: Token,
-        _: Epoch,
-        _: Entry<V>,
-        _: Time,
-    ) -> impl Future<Output = Result<Publication, E>> + Send {
-        self.none()
-    }
-
-    fn release(&self, _: &K, _: Token) -> impl Future<Output = Result<(), E>> + Send {
-        self.none()
-    }
-
-    fn abandon(&self, _: &K, _: Token) {
-        match self.never {}
-    }
-}
-
-impl<K: ?Sized, V, E: Error + Send + Sync + 'static> BlockingLease<K, V> for NoLease<E> {
-    type Error = E;
-
-    fn acquire(&self, _: &K, _: Claim, _: Time) -> Result<Acquired<V>, E> {
-        match self.never {}
-    }
-
-    fn renew(&self, _: &K, _: Token, _: Duration) -> Result<bool, E> {
-        match self.never {}
-    }
-
-    fn publish(&self, _: &K, _: Token, _: Epoch, _: Entry<V>, _: Time) -> Result<Publication, E> {
-        match self.never {}
-    }
-
-    fn release(&self, _: &K, _: Token) -> Result<(), E> {
-        match self.never {}
-    }
-}
-
-impl<E> NoLease<E> {
-    fn none<T>(&self) -> std::future::Ready<T> {
-        match self.never {}
     }
 }

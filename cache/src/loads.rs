@@ -3,6 +3,10 @@
 //! Keys are known here by their hashes, of 64 bits and seeded. If two keys should ever share one, a write of the one keeps a load
 //! of the other out of the store, and it is loaded once more.
 
+mod load;
+
+pub(crate) use load::{Load, Unwanted};
+
 use crate::primitive::{Mutex, WriteLock, Writing};
 use crate::time::Time;
 use crossbeam_utils::CachePadded;
@@ -166,7 +170,7 @@ impl Loads {
         state.loading += 1;
         let epoch = state.epoch;
         drop(shard);
-        Load { loads: Arc::clone(self), hash, epoch, has_succeeded: false, is_over: false }
+        Load::new(Arc::clone(self), hash, epoch)
     }
 
     /// A write of the key begins: what is being loaded or refreshed is not to be stored any more.
@@ -271,80 +275,6 @@ impl Loads {
     }
 }
 
-/// A load that is on, until it is dropped.
-pub(crate) struct Load {
-    loads: Arc<Loads>,
-    hash: KeyHash,
-    epoch: u64,
-    has_succeeded: bool,
-    /// Its value was stored, and that was the end of it.
-    is_over: bool,
-}
-
-/// Why the value of a load is not to be stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unwanted {
-    /// The key was written since the load began.
-    Void,
-    /// The value of a later load was stored already.
-    Superseded,
-}
-
-impl Load {
-    /// Whether the value is to be stored, of this load, which began `at` that time. To be asked while [`Loads::write`] is held.
-    pub(crate) fn may_store(&self, at: Time) -> Result<(), Unwanted> {
-        self.loads.shard(self.hash).lock().may_store(self.hash, self.epoch, at)
-    }
-
-    /// Stores the value in a store that never waits, if it is to be stored, as [`Loads::write_at_once`] writes: `store` is run under the
-    /// same lock. Once it is stored, the load is over.
-    pub(crate) fn store_at_once<T, E>(
-        &mut self,
-        at: Time,
-        store: impl FnOnce() -> Result<T, E>,
-    ) -> Result<Result<T, E>, Unwanted> {
-        let mut shard = self.loads.shard(self.hash).lock();
-        shard.may_store(self.hash, self.epoch, at)?;
-        let stored = store();
-        if stored.is_ok() {
-            shard.end(self.hash, |state| {
-                state.loading -= 1;
-                state.succeed();
-            });
-            self.is_over = true;
-        }
-        Ok(stored)
-    }
-
-    /// Whether the key was written since the load began.
-    pub(crate) fn is_void(&self) -> bool {
-        self.loads.shard(self.hash).lock().find(self.hash).is_none_or(|state| state.epoch != self.epoch)
-    }
-
-    /// It has brought a value.
-    pub(crate) fn succeed(&mut self) {
-        self.has_succeeded = true;
-    }
-
-    pub(crate) fn hash(&self) -> KeyHash {
-        self.hash
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        if self.is_over {
-            return;
-        }
-        self.loads.end(self.hash, |state| {
-            state.loading -= 1;
-            if self.has_succeeded {
-                state.succeed();
-            }
-        });
-    }
-}
-
 /// A refresh that is on, until it is dropped, wherever it is then.
 pub(crate) struct Mark {
     loads: Arc<Loads>,
@@ -376,129 +306,4 @@ impl Drop for Calling<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn at(seconds: u64) -> Time {
-        Time::from_start(Duration::from_secs(seconds))
-    }
-
-    #[test]
-    fn a_load_is_void_from_the_next_write_on_and_later_ones_are_not() {
-        let loads = Arc::new(Loads::new());
-        let (hash, other) = (loads.hash("a"), loads.hash("b"));
-        let before = loads.begin(hash);
-        let elsewhere = loads.begin(other);
-        let is_void = |load: &Load| load.may_store(at(0)) == Err(Unwanted::Void);
-        assert!(!is_void(&before));
-        loads.void(hash);
-        let after = loads.begin(hash);
-        assert_eq!([&before, &after, &elsewhere].map(is_void), [true, false, false]);
-        loads.void_all();
-        assert_eq!([&before, &after, &elsewhere].map(is_void), [true, true, true]);
-        drop((before, after, elsewhere));
-        assert_eq!(loads.len(), 0);
-    }
-
-    #[test]
-    fn of_loads_that_are_on_at_once_the_latest_stays() {
-        let loads = Arc::new(Loads::new());
-        let hash = loads.hash("a");
-        let (old, new) = (loads.begin(hash), loads.begin(hash));
-        assert_eq!(new.may_store(at(2)), Ok(()));
-        drop(new);
-        assert_eq!(old.may_store(at(1)), Err(Unwanted::Superseded));
-        drop(old);
-        assert_eq!(loads.begin(hash).may_store(at(1)), Ok(()), "nobody knows of the others any more");
-    }
-
-    #[test]
-    fn what_is_stored_at_once_ends_its_load_and_what_is_void_is_not_stored() {
-        let loads = Arc::new(Loads::new());
-        let hash = loads.hash("a");
-        let (mut first, mut second, mut void) = (loads.begin(hash), loads.begin(hash), loads.begin(hash));
-        assert_eq!(second.store_at_once(at(2), || Ok::<_, ()>(2)), Ok(Ok(2)));
-        let unwanted = first.store_at_once(at(1), || -> Result<(), ()> { panic!("a later one is there") });
-        assert_eq!(unwanted, Err(Unwanted::Superseded));
-        // A store that has failed may be asked again.
-        assert_eq!(void.store_at_once(at(3), || Err::<(), _>(3)), Ok(Err(3)));
-        assert_eq!(loads.write_at_once(hash, false, || Ok::<_, ()>(4)), Ok(4));
-        let unwanted = void.store_at_once(at(4), || -> Result<(), ()> { panic!("it is void") });
-        assert_eq!(unwanted, Err(Unwanted::Void));
-        drop((first, second, void));
-        assert_eq!(loads.len(), 0, "each load has ended once");
-    }
-
-    #[test]
-    fn a_value_that_is_put_at_once_ends_the_wait_after_a_failure_and_one_that_is_not_does_not() {
-        let loads = Arc::new(Loads::new());
-        let hash = loads.hash("a");
-        loads.fail(hash, at(0), SECOND, SECOND, 0.0);
-        assert_eq!(loads.write_at_once(hash, true, || Err::<(), _>(())), Err(()));
-        assert_eq!(loads.write_at_once(hash, false, || Ok::<_, ()>(())), Ok(()));
-        assert!(!loads.may_try(hash, at(0)));
-        assert_eq!(loads.write_at_once(hash, true, || Ok::<_, ()>(())), Ok(()));
-        assert!(loads.may_try(hash, at(0)));
-        assert_eq!(loads.len(), 0);
-    }
-
-    #[test]
-    fn one_refresh_at_a_time_and_a_write_makes_room_for_the_next() {
-        let loads = Arc::new(Loads::new());
-        let hash = loads.hash("a");
-        let first = loads.begin_refresh(hash, at(0), None).expect("none is on");
-        assert!(loads.begin_refresh(hash, at(0), None).is_none());
-        loads.void(hash);
-        let second = loads.begin_refresh(hash, at(0), None).expect("the first is void");
-        drop(first);
-        assert!(loads.begin_refresh(hash, at(0), None).is_none(), "the second is on");
-        assert!(loads.begin_refresh(hash, at(9), Some(SECOND * 9)).is_none());
-        let third = loads.begin_refresh(hash, at(10), Some(SECOND * 9)).expect("the second is stuck");
-        drop(second);
-        assert!(loads.begin_refresh(hash, at(10), None).is_none(), "the third is on");
-        drop(third);
-        assert_eq!(loads.len(), 0);
-    }
-
-    #[test]
-    fn failures_hold_refreshes_up_twice_as_long_each_time_until_one_succeeds() {
-        let loads = Arc::new(Loads::new());
-        let hash = loads.hash("a");
-        for wait in [1, 2, 4, 8, 8] {
-            loads.fail(hash, at(0), SECOND, SECOND * 8, 0.0);
-            assert!(!loads.may_try(hash, at(wait - 1)) && loads.begin_refresh(hash, at(wait - 1), None).is_none());
-            assert!(loads.may_try(hash, at(wait)) && loads.begin_refresh(hash, at(wait), None).is_some());
-        }
-        loads.succeed(hash);
-        assert!(loads.may_try(hash, at(0)));
-        assert_eq!(loads.len(), 0);
-        // A quarter less, at most.
-        loads.fail(hash, at(0), SECOND * 4, SECOND * 8, 1.0);
-        assert!(!loads.may_try(hash, at(2)) && loads.may_try(hash, at(3)));
-        for _ in 0..200 {
-            loads.fail(hash, at(0), Duration::MAX, Duration::MAX, 0.5);
-        }
-    }
-
-    #[test]
-    fn keys_that_failed_long_ago_do_not_pile_up() {
-        let loads = Arc::new(Loads::new());
-        for key in 0..100_000_u64 {
-            loads.fail(loads.hash(&key), at(key), SECOND, SECOND, 0.0);
-        }
-        assert!(loads.len() <= SHARDS * 64 * 2, "{}", loads.len());
-    }
-
-    #[test]
-    fn one_caller_loads_and_so_many_wait() {
-        let loads = Loads::new();
-        let hash = loads.hash("a");
-        let inside: Vec<_> = (0..3).filter_map(|_| loads.call(hash, 1)).collect();
-        assert_eq!(inside.len(), 2);
-        drop(inside);
-        assert!(loads.call(hash, 0).is_some());
-        assert_eq!(loads.len(), 0);
-    }
-}
+mod tests;

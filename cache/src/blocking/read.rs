@@ -29,7 +29,7 @@ where
     E: Send + Sync + 'static,
     S: BlockingStore<K, V>,
 {
-    pub(super) fn get_or_load<Q, L>(
+    pub(crate) fn get_or_load<Q, L>(
         self: &Arc<Self>,
         key: &Q,
         options: Options,

@@ -1,0 +1,195 @@
+//! What a flight asks the store for, and what comes of it.
+
+use super::{Flight, Reason, Unleased};
+use crate::error::Error;
+use crate::fill::{self, Event, Version};
+use crate::inner::{Why, copy};
+use crate::lease::{Acquired, Claim, Lease, Publication};
+use crate::sharing::Failure;
+use crate::stats::Count;
+use crate::store::Store;
+use crate::time::Time;
+use crate::time_limit::TimeLimit;
+use std::hash::Hash;
+
+impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
+    fn lease(&self) -> &'f S::Lease
+    where
+        S: Store<K, V>,
+    {
+        self.inner.store.lease().expect("there are leases")
+    }
+
+    fn failed(&mut self, failure: Failure) -> Event {
+        self.reason = Reason::Store;
+        Event::StoreError { ambiguous: failure.is_ambiguous }
+    }
+
+    /// The caller has read before, unless it wants a new value whatever there is.
+    pub(super) async fn read(&mut self) -> Event
+    where
+        S: Store<K, V>,
+    {
+        match self.why {
+            Why::Missing(Some(seen)) if seen.is_usable => Event::Stale { version: seen.version },
+            Why::Missing(seen) => Event::Miss { unreadable: seen.map(|seen| seen.version) },
+            _ => match self.inner.get(self.key, self.now).await {
+                Ok(Some(entry)) => Event::Stale { version: entry.version() },
+                Ok(None) => Event::Miss { unreadable: None },
+                Err(failure) => self.failed(failure),
+            },
+        }
+    }
+
+    pub(super) async fn acquire(&mut self, seen: Option<Version>) -> Event
+    where
+        S: Store<K, V>,
+    {
+        self.pushed = self.watch.is_some().then(|| self.waker.listen());
+        let listening = self.watch.as_ref().is_some_and(|watch| watch.is_listening());
+        let fill::Config { lease, epoch_life, .. } = self.inner.config.sharing.fill;
+        let claim = Claim { token: self.fill.token(), lease, epoch_life, seen };
+        let request = || self.lease().acquire(self.key, claim, self.now);
+        let time_limit = self.deadline().map(TimeLimit::until);
+        let acquired = self.inner.ask::<K, _, _>(request).await;
+        drop(time_limit);
+        match acquired {
+            Ok(Acquired::Leader { epoch }) => {
+                if self.has_waited {
+                    self.inner.counters.add(Count::TakenOver);
+                }
+                Event::Acquired { epoch }
+            }
+            // Its caller wants none that was there before. What was seen may have been near, and this behind it.
+            Ok(Acquired::Filled(entry)) if self.why == Why::Asked && !self.has_waited => {
+                Event::Miss { unreadable: Some(entry.version()) }
+            }
+            Ok(Acquired::Filled(entry)) if self.inner.now() < entry.fresh_until() => {
+                self.found = Some(entry);
+                Event::Filled
+            }
+            // It has gone out of date meanwhile.
+            Ok(Acquired::Filled(entry)) => Event::Miss { unreadable: Some(entry.version()) },
+            Ok(Acquired::Unreadable { version }) => Event::Miss { unreadable: Some(version) },
+            Ok(Acquired::Gone) => Event::Miss { unreadable: None },
+            Ok(Acquired::Held { left, holder }) => {
+                self.inner.counters.add(Count::Held);
+                self.reason = Reason::Held;
+                self.has_waited = true;
+                Event::Held { left, holder, listening }
+            }
+            Err(failure) => {
+                self.unleased = Some(if failure.is_ambiguous { Unleased::Unanswered } else { Unleased::Refused });
+                self.failed(failure)
+            }
+        }
+    }
+
+    /// What the loader has come to. `None`: a panic that was caught.
+    pub(crate) async fn loaded(&mut self, result: Option<Result<V, Error<E>>>, ended: Time)
+    where
+        K: Hash,
+        V: Clone,
+        S: Store<K, V>,
+    {
+        self.now = ended;
+        let event = match result {
+            Some(Ok(value)) => {
+                let is_void = self.load.is_void();
+                if is_void {
+                    self.inner.counters.add(Count::Invalidated);
+                }
+                let store = !is_void && self.set_found(&value).await;
+                if self.why == Why::Asked && self.unleased == Some(Unleased::Refused) {
+                    self.remove_old().await;
+                }
+                self.loaded = Some(value);
+                Event::LoadOk { store }
+            }
+            failed => {
+                self.error = failed.and_then(Result::err);
+                Event::LoadFailed
+            }
+        };
+        self.step(event);
+    }
+
+    /// Makes the entry that is to be published, if the value is to be stored.
+    async fn set_found(&mut self, value: &V) -> bool
+    where
+        V: Clone,
+        S: Store<K, V>,
+    {
+        let former = match self.why {
+            Why::Refresh { cost, .. } => Some(cost),
+            _ => None,
+        };
+        match copy(value) {
+            Ok(value) => self.found = self.inner.config.entry(value, self.begun, self.now, former),
+            Err(panic) => {
+                self.panicked = Some(panic);
+                return false;
+            }
+        }
+        if self.found.is_none() && matches!(self.why, Why::Refresh { .. }) {
+            // It is not to be kept, so what it replaces is not either.
+            self.remove_old().await;
+        }
+        self.found.is_some()
+    }
+
+    /// Removes what there is a newer value of that cannot be stored: it is not to be served as if it were still right. If that
+    /// fails, it expires.
+    async fn remove_old(&self)
+    where
+        S: Store<K, V>,
+    {
+        let removed = self.inner.ask::<K, _, _>(|| self.inner.store.remove(self.key)).await;
+        drop(removed);
+    }
+
+    pub(super) async fn publish(&mut self, epoch: fill::Epoch) -> Event
+    where
+        V: Clone,
+        S: Store<K, V>,
+    {
+        // None if this load follows one that was published already, which no fill of ours does.
+        let Some(entry) = self.found.take() else { return Event::StoreError { ambiguous: false } };
+        let request = || self.lease().publish(self.key, self.fill.token(), epoch, entry, self.inner.now());
+        let event = match self.inner.ask::<K, _, _>(request).await {
+            Ok(Publication::Stored) => Event::Stored,
+            Ok(Publication::Late) => Event::Late,
+            Ok(Publication::Superseded) => Event::Superseded,
+            Ok(Publication::Invalidated) => Event::Invalidated,
+            Err(failure) => {
+                if self.why == Why::Asked && !failure.is_ambiguous {
+                    self.remove_old().await;
+                }
+                self.failed(failure)
+            }
+        };
+        match event {
+            Event::Late => self.inner.counters.add(Count::Late),
+            Event::Superseded => self.inner.counters.add(Count::Superseded),
+            Event::Invalidated => self.inner.counters.add(Count::Invalidated),
+            _ => {}
+        }
+        event
+    }
+
+    pub(super) async fn release(&mut self) -> Event
+    where
+        S: Store<K, V>,
+    {
+        if self.unleased == Some(Unleased::Unanswered) && self.is_too_late() {
+            self.side.abandon(self.fill.token());
+            return Event::Released;
+        }
+        // Of a store that does not answer it is not asked: a lease runs out, and each key of a batch has one.
+        let request = || self.lease().release(self.key, self.fill.token());
+        match self.inner.ask::<K, _, _>(request).await {
+            Ok(()) => Event::Released,
+            Err(failure) => Event::StoreError { ambiguous: failure.is_ambiguous },
+        }
+    }
+}

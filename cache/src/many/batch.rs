@@ -1,0 +1,216 @@
+//! What a batch has found, what it loads, and what it makes of that: the same for tasks and threads.
+
+use crate::entry::{Entry, Fetched, Source};
+use crate::error::Error;
+use crate::fill::Published;
+use crate::inner::{Flown, Inner, Landed, Leave, Seen, Side, Why, copy};
+use crate::loads::Calling;
+use crate::plan::Plan;
+use crate::stats::Count;
+use crate::store::Store;
+use crate::time::Time;
+use hashbrown::HashSet;
+use oneflight::Role;
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// What a batch knows of one of its keys.
+pub(super) struct Wanted<'q, Q: ?Sized, V> {
+    /// Its place among the keys of the call.
+    place: usize,
+    pub(super) key: &'q Q,
+    /// An old value, for the case that there will be no new one.
+    entry: Option<Entry<V>>,
+    /// What is there, if it is too old.
+    seen: Option<Seen>,
+    /// As what it is served, and leave to refresh it, until it is refreshed.
+    refresh: Option<(Source, Leave)>,
+}
+
+impl<Q: ?Sized, V> Wanted<'_, Q, V> {
+    pub(super) fn why(&self) -> Why {
+        match (&self.refresh, &self.entry) {
+            (Some(_), Some(entry)) => Why::Refresh { seen: entry.version(), cost: entry.cost() },
+            _ => Why::Missing(self.seen),
+        }
+    }
+}
+
+/// A batch under way.
+pub(super) struct Batch<'q, Q: ?Sized, V> {
+    now: Time,
+    pub(super) values: Vec<Option<Fetched<V>>>,
+    pub(super) wanted: Vec<Wanted<'q, Q, V>>,
+}
+
+impl<V, S> Inner<V, S> {
+    /// What is there, and what is not.
+    pub(super) async fn look_many<'q, Q>(&self, keys: Vec<&'q Q>) -> Batch<'q, Q, V>
+    where
+        Q: Hash + Sync + ?Sized,
+        V: Send,
+        S: Store<Q, V>,
+    {
+        let now = self.now();
+        let mut batch = Batch { now, values: Vec::with_capacity(keys.len()), wanted: Vec::new() };
+        let all = self.ask::<Q, _, _>(|| self.store.get_many(&keys, now)).await;
+        let all = all.unwrap_or_else(|_| keys.iter().map(|_| None).collect());
+        for (place, (key, found)) in keys.into_iter().zip(all).enumerate() {
+            let value = match self.plan(found, now, || self.loads.hash(key)) {
+                Plan::Serve(fetched) => Some(fetched),
+                Plan::Refresh { entry, source, leave } => {
+                    let refresh = Some((source, leave));
+                    batch.wanted.push(Wanted { place, key, seen: None, refresh, entry: Some(entry) });
+                    None
+                }
+                Plan::Load { seen, instead } => {
+                    batch.wanted.push(Wanted { place, key, seen, refresh: None, entry: instead });
+                    None
+                }
+            };
+            batch.values.push(value);
+        }
+        batch
+    }
+
+    /// Puts what has come into its place. What came to nothing stays wanted, and an error without an old value ends it all.
+    /// `led` are the keys whose flights were this call's own.
+    pub(super) fn take_in<Q, E>(
+        &self,
+        batch: &mut Batch<'_, Q, V>,
+        led: &HashSet<&Q>,
+        flown: Vec<Flown<V, E>>,
+    ) -> Result<(), Error<E>>
+    where
+        Q: Hash + Eq + ?Sized,
+    {
+        for (wanted, flown) in std::mem::take(&mut batch.wanted).into_iter().zip(flown) {
+            let place = wanted.place;
+            let role = if led.contains(wanted.key) { Role::Led } else { Role::Followed };
+            batch.values[place] = match (flown, wanted) {
+                (Some(Err(Error::Reentrant)), _) => return Err(Error::Reentrant),
+                (flown, Wanted { refresh: Some((source, _leave)), entry: Some(entry), .. }) => {
+                    Some(self.refreshed(flown.and_then(Result::ok), entry, source, batch.now))
+                }
+                (None, wanted) => {
+                    batch.wanted.push(wanted);
+                    None
+                }
+                (Some(flown), wanted) => {
+                    let loaded = flown.map(|landed| {
+                        let source = landed.source(role);
+                        landed.panic_if_own(role);
+                        self.arrived(landed, source)
+                    });
+                    Some(self.ended(loaded, wanted.entry, batch.now)?)
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// As [`fly`](Self::fly), for keys that are loaded together.
+    pub(super) async fn fly_many<'k, K, E, F>(
+        &'k self,
+        keys: &'k [(K, Why)],
+        limit: Option<Duration>,
+        mut loader: impl FnMut(Vec<usize>) -> F,
+        side: impl Fn(&'k K) -> Box<dyn Side + 'k>,
+    ) -> Vec<Flown<V, E>>
+    where
+        K: Hash,
+        V: Clone,
+        S: Store<K, V>,
+        F: Future<Output = Result<Vec<V>, Error<E>>>,
+    {
+        if self.store.lease().is_some() {
+            return Box::pin(self.fly_many_leased(keys, limit, loader, side)).await;
+        }
+        let begun = self.now();
+        let mut loads: Vec<_> = keys.iter().map(|(key, _)| self.loads.begin(self.loads.hash(key))).collect();
+        let mut flown: Vec<Flown<V, E>> = Vec::with_capacity(keys.len());
+        let mut missing = Vec::new();
+        let mut former = Vec::new();
+        for (index, (key, why)) in keys.iter().enumerate() {
+            let entry = self.look(key, begun).await;
+            let is_new = |entry: &Entry<V>| !matches!(why, Why::Refresh { seen, .. } if *seen == entry.version());
+            match (entry, why) {
+                (Some(entry), _) if begun < entry.fresh_until() && is_new(&entry) => {
+                    flown.push(Some(Ok(Landed::found(entry, begun))));
+                }
+                // What is to be refreshed is gone.
+                (None, Why::Refresh { .. }) => flown.push(None),
+                (entry, _) => {
+                    flown.push(None);
+                    missing.push(index);
+                    former.push(entry);
+                }
+            }
+        }
+        let refreshes = |(_, why): &&(K, Why)| matches!(why, Why::Refresh { .. });
+        let ducked =
+            keys.iter().filter(refreshes).count() - missing.iter().map(|&index| &keys[index]).filter(refreshes).count();
+        (0..ducked).for_each(|_| self.counters.add(Count::Ducked));
+        if missing.is_empty() {
+            return flown;
+        }
+        let loading = async { Some(loader(missing.clone()).await) };
+        let (loaded, ended) = self.run(limit, begun, loading).await;
+        match loaded {
+            Some(Ok(values)) => {
+                let (got, asked): (usize, usize) = (values.len(), missing.len());
+                assert!(got == asked, "the loader returned {got} values for {asked} keys");
+                for ((index, former), value) in missing.into_iter().zip(former).zip(values) {
+                    let (key, load) = (&keys[index].0, &mut loads[index]);
+                    let panicked = match copy(&value) {
+                        Ok(value) => {
+                            let times = [begun, ended];
+                            let published = self.publish(key, load, value, times, former.as_ref(), limit).await;
+                            if published == Published::Invalidated {
+                                self.counters.add(Count::Invalidated);
+                            }
+                            None
+                        }
+                        Err(panic) => Some(panic),
+                    };
+                    load.succeed();
+                    flown[index] = Some(Ok(Landed::loaded(value, ended.since(begun), panicked)));
+                }
+            }
+            failed => {
+                let error = failed.and_then(Result::err);
+                for (index, former) in missing.into_iter().zip(former) {
+                    self.failed(&loads[index], error.as_ref(), former.is_some());
+                    flown[index] = error.clone().map(Err);
+                }
+            }
+        }
+        flown
+    }
+
+    /// One more caller for each key, unless one has too many.
+    pub(super) fn call_many<Q, E>(&self, batch: &Batch<'_, Q, V>) -> Result<Vec<Option<Calling<'_>>>, Error<E>>
+    where
+        Q: Hash + Eq + ?Sized,
+    {
+        // A key that stands there twice is waited for once, and one with a value to be refreshed not at all.
+        let without = batch.wanted.iter().filter(|wanted| wanted.refresh.is_none());
+        let keys: HashSet<&Q> = without.map(|wanted| wanted.key).collect();
+        keys.into_iter().map(|key| self.call(|| self.loads.hash(key))).collect()
+    }
+
+    /// Ends a batch that may not load: by the old values, if each key has one.
+    pub(super) fn refuse<Q, E>(&self, batch: &mut Batch<'_, Q, V>, error: &Error<E>) -> Result<(), Error<E>>
+    where
+        Q: Hash + Eq + ?Sized,
+    {
+        let flown = batch.wanted.iter().map(|_| Some(Err(error.clone()))).collect();
+        self.take_in(batch, &HashSet::new(), flown)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+}
