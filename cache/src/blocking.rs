@@ -9,6 +9,7 @@ pub(crate) use side::ThreadSide;
 
 use crate::builder::Builder;
 use crate::call::Options;
+use crate::config::Put;
 use crate::entry::{Entry, Fetched};
 use crate::error::{BoxError, Error, Loaded};
 use crate::helpers::{Helpers, deadline};
@@ -216,7 +217,41 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
         S: BlockingStore<Q, V>,
     {
-        block_on_pinned(pin!(self.shared.inner.write(key, Some(value), || _ = self.shared.group.forget(key))))
+        self.write(key, Some(Put { value, ttl: None }))
+    }
+
+    /// As [`put`](Self::put), of a value that is fresh for `ttl`, whatever the settings say: [`ttl`](Builder::ttl),
+    /// [`ttl_of`](Builder::ttl_of), [`negative_ttl`](Builder::negative_ttl). All else holds for it too: [jitter](Builder::ttl_jitter)
+    /// makes `ttl` shorter, it is refreshed early, and served when it is stale, if others are. What is loaded in its place is fresh
+    /// for as long as the settings say.
+    ///
+    /// Zero: it is not stored, and what was there is removed. Less than a millisecond counts as one; what is too long to count
+    /// does not end.
+    ///
+    /// # Blocking
+    ///
+    /// As [`put`](Self::put).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::blocking::Cache;
+    /// # use std::time::Duration;
+    /// let sessions: Cache<u64, String> = Cache::builder().build_blocking();
+    /// sessions.put_with_ttl(&7, "Ada".to_owned(), Duration::from_secs(3_600))?;
+    /// assert_eq!(*sessions.get(&7)?.unwrap(), "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
+    pub fn put_with_ttl<Q>(&self, key: &Q, value: V, ttl: Duration) -> Result<(), Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        S: BlockingStore<Q, V>,
+    {
+        self.write(key, Some(Put { value, ttl: Some(ttl) }))
     }
 
     /// Removes the value of `key`. Whoever calls after this has returned gets no value whose load began before: the load that
@@ -245,7 +280,15 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
         S: BlockingStore<Q, V>,
     {
-        block_on_pinned(pin!(self.shared.inner.write(key, None, || _ = self.shared.group.forget(key))))
+        self.write(key, None)
+    }
+
+    fn write<Q>(&self, key: &Q, put: Option<Put<V>>) -> Result<(), Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        S: BlockingStore<Q, V>,
+    {
+        block_on_pinned(pin!(self.shared.inner.write(key, put, || _ = self.shared.group.forget(key))))
     }
 
     /// As [`invalidate`](Self::invalidate), for all keys.

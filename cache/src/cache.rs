@@ -7,6 +7,7 @@ pub(crate) use side::TaskSide;
 
 use crate::builder::Builder;
 use crate::call::Options;
+use crate::config::Put;
 use crate::entry::{Fetched, Source};
 use crate::error::{BoxError, Error};
 use crate::inner::{Flown, Inner, Why};
@@ -212,7 +213,43 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
         S: Store<Q, V>,
     {
-        self.shared.inner.write(key, Some(value), || _ = self.shared.group.forget(key)).await
+        self.shared.inner.write(key, Some(Put { value, ttl: None }), || _ = self.shared.group.forget(key)).await
+    }
+
+    /// As [`put`](Self::put), of a value that is fresh for `ttl`, whatever the settings say: [`ttl`](Builder::ttl),
+    /// [`ttl_of`](Builder::ttl_of), [`negative_ttl`](Builder::negative_ttl). All else holds for it too: [jitter](Builder::ttl_jitter)
+    /// makes `ttl` shorter, it is refreshed early, and served when it is stale, if others are. What is loaded in its place is fresh
+    /// for as long as the settings say.
+    ///
+    /// Zero: it is not stored, and what was there is removed. Less than a millisecond counts as one; what is too long to count
+    /// does not end.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`put`](Self::put).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::Cache;
+    /// # use std::time::Duration;
+    /// # smol::block_on(async {
+    /// let sessions: Cache<u64, String> = Cache::builder().build();
+    /// sessions.put_with_ttl(&7, "Ada".to_owned(), Duration::from_secs(3_600)).await?;
+    /// assert_eq!(*sessions.get(&7).await?.unwrap(), "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn put_with_ttl<Q>(&self, key: &Q, value: V, ttl: Duration) -> Result<(), Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        S: Store<Q, V>,
+    {
+        self.shared.inner.write(key, Some(Put { value, ttl: Some(ttl) }), || _ = self.shared.group.forget(key)).await
     }
 
     /// Removes the value of `key`. Whoever calls after this has returned gets no value whose load began before: the load that

@@ -41,6 +41,13 @@ pub(crate) enum Ttl<V> {
     Of(Arc<dyn Fn(&V) -> Duration + Send + Sync>),
 }
 
+/// A value that is put.
+pub(crate) struct Put<V> {
+    pub(crate) value: V,
+    /// `None`: as long as the settings say.
+    pub(crate) ttl: Option<Duration>,
+}
+
 /// What may be done with an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -67,13 +74,14 @@ impl<V> Config<V> {
         let took = now.since(loaded_at);
         // The larger one of the last load's time and a moving average: see `Freshness::cost`.
         let cost = former.map_or(took, |former| took.max(former / 4 * 3 + took / 4));
-        let ttl = self.ttl_of(&value)?;
+        let ttl = self.jittered(self.ttl_of(&value))?;
         Some(self.entry_with(value, loaded_at, now, cost, ttl))
     }
 
-    /// The entry of a value that was put, and that would take so long to load.
-    pub(crate) fn entry_put(&self, value: V, now: Time, cost: Duration) -> Option<Entry<V>> {
-        let ttl = self.ttl_of(&value)?;
+    /// The entry of a value that is put, and that would take so long to load. `None` if it is not to be stored.
+    pub(crate) fn entry_put(&self, put: Put<V>, now: Time, cost: Duration) -> Option<Entry<V>> {
+        let Put { value, ttl } = put;
+        let ttl = self.jittered(ttl.unwrap_or_else(|| self.ttl_of(&value)))?;
         Some(self.entry_with(value, now, now, cost, ttl))
     }
 
@@ -89,13 +97,16 @@ impl<V> Config<V> {
         entry
     }
 
-    /// In nanoseconds. `None`: not to be stored. Less than a millisecond is a millisecond, as for stores that count in those.
-    fn ttl_of(&self, value: &V) -> Option<u64> {
-        let ttl = match (&self.negative_ttl, &self.ttl) {
+    fn ttl_of(&self, value: &V) -> Duration {
+        match (&self.negative_ttl, &self.ttl) {
             (Some((is_negative, ttl)), _) if is_negative(value) => *ttl,
             (_, Ttl::Fixed(ttl)) => *ttl,
             (_, Ttl::Of(ttl)) => ttl(value),
-        };
+        }
+    }
+
+    /// In nanoseconds. `None`: not to be stored. Less than a millisecond is a millisecond, as for stores that count in those.
+    fn jittered(&self, ttl: Duration) -> Option<u64> {
         if ttl.is_zero() {
             return None;
         }

@@ -87,6 +87,9 @@ cases! {
     ttl::i3_less_than_a_millisecond_is_one;
     ttl::i3_a_ttl_that_is_too_long_for_the_clock_does_not_end;
     ttl::the_value_may_say_how_long_it_lives;
+    ttl::a_put_may_say_how_long_its_value_lives;
+    ttl::a_ttl_of_a_put_is_jittered_and_rounded_as_others_are;
+    ttl::i3_a_put_with_a_ttl_of_zero_removes_what_is_there;
     ttl::jitter_shortens_by_the_fraction_times_the_random_number;
     ttl::i4_that_there_is_nothing_is_kept_for_its_own_time_or_until_something_is_put;
     ttl::i4_a_negative_ttl_of_zero_keeps_no_nothing;

@@ -1,6 +1,7 @@
 //! Writes, which win over the loads that are on.
 
 use super::{Inner, OnDrop};
+use crate::config::Put;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::loads::KeyHash;
@@ -12,21 +13,21 @@ use std::hash::Hash;
 impl<V, S> Inner<V, S> {
     /// Puts a value, or removes what is there, so that no load that is on undoes it. `forget` lets nobody join the flight of
     /// the key that is on.
-    pub(crate) async fn write<Q, E>(&self, key: &Q, value: Option<V>, forget: impl Fn()) -> Result<(), Error<E>>
+    pub(crate) async fn write<Q, E>(&self, key: &Q, put: Option<Put<V>>, forget: impl Fn()) -> Result<(), Error<E>>
     where
         Q: Hash + ?Sized,
         S: Store<Q, V>,
     {
         let hash = self.loads.hash(key);
         let is_shared = self.store.lease().is_some();
-        let entry = match value {
+        let entry = match put {
             None => None,
-            Some(value) => {
+            Some(put) => {
                 let now = self.now();
                 // What the last load took says how early the next must be. Not worth a request to another process.
                 let former = if is_shared { None } else { self.look(key, now).await };
                 let cost = former.map_or_else(|| self.usual_cost(), |former| former.cost());
-                self.config.entry_put(value, now, cost)
+                self.config.entry_put(put, now, cost)
             }
         };
         let is_put = entry.is_some();

@@ -1,9 +1,11 @@
 //! I3, I4, I8, I10: how long values live, and which keys and values there are.
 
+use crate::support::model::ModelStore;
 use crate::support::run::{Runs, joining, loading, told, uncalled};
 use crate::support::stores::Map;
-use crate::support::way::{AnyCache, AnyStore, SECOND, TTL, Way, cache, cache_in};
-use oneflight_cache::{Policy, Source};
+use crate::support::way::{AnyCache, AnyStore, Refreshes, SECOND, TTL, Way, builder, cache, cache_in};
+use oneflight_cache::test_util::ManualClock;
+use oneflight_cache::{Memory, Policy, Source, Tiered};
 use std::time::Duration;
 
 pub(crate) fn a_value_expires_when_its_time_has_come_and_not_before<W: Way>() {
@@ -85,6 +87,58 @@ pub(crate) fn jitter_shortens_by_the_fraction_times_the_random_number<W: Way>() 
         clock.advance(Duration::from_millis(1));
         assert!(cache.get("k").unwrap().is_none(), "{fraction} {random}");
     }
+}
+
+/// Whatever else says so, too; and what is loaded in its place lives as long as that says.
+pub(crate) fn a_put_may_say_how_long_its_value_lives<W: Way>() {
+    a_put_may_say_how_long_its_value_lives_in::<W, _>(|_| Memory::new(100));
+    a_put_may_say_how_long_its_value_lives_in::<W, _>(|_| Map::new().0);
+    a_put_may_say_how_long_its_value_lives_in::<W, _>(ModelStore::new);
+    a_put_may_say_how_long_its_value_lives_in::<W, _>(|clock| Tiered::new(100, SECOND, ModelStore::new(clock)));
+}
+
+fn a_put_may_say_how_long_its_value_lives_in<W: Way, S: AnyStore<Option<u32>>>(store: impl FnOnce(ManualClock) -> S) {
+    let clock = ManualClock::new();
+    let settings = builder(&clock).ttl_of(|_| SECOND * 10).negative_ttl(SECOND * 10);
+    let cache = W::Cache::with(settings.store(store(clock.clone())), Refreshes::Beside);
+    for (key, value, seconds) in [("short", Some(1), 5), ("long", Some(2), 20), ("nothing", None, 20)] {
+        cache.put_with_ttl(key, value, SECOND * seconds).unwrap();
+    }
+    let is_there = |key| cache.get(key).unwrap().is_some();
+    clock.advance(SECOND * 5 - Duration::from_millis(1));
+    assert!(is_there("short"));
+    clock.advance(Duration::from_millis(1));
+    assert!(!is_there("short"));
+    clock.advance(SECOND * 15 - Duration::from_millis(1));
+    assert!(is_there("long") && is_there("nothing"));
+    clock.advance(Duration::from_millis(1));
+    assert!(!is_there("long") && !is_there("nothing"));
+    assert_eq!(told(cache.get_or_load("long", || Ok(Some(3)))), (Some(3), Source::Loaded));
+    clock.advance(SECOND * 10);
+    assert!(!is_there("long"));
+}
+
+pub(crate) fn a_ttl_of_a_put_is_jittered_and_rounded_as_others_are<W: Way>() {
+    for (ttl, lives) in [(SECOND * 60, SECOND * 45), (Duration::from_nanos(1), Duration::from_millis(1))] {
+        let (cache, clock) = cache::<W, u32>(|builder| builder.ttl_jitter(0.5).rng(|| 0.5));
+        cache.put_with_ttl("k", 1, ttl).unwrap();
+        clock.advance(lives - Duration::from_nanos(1));
+        assert!(cache.get("k").unwrap().is_some(), "{ttl:?}");
+        clock.advance(Duration::from_nanos(1));
+        assert!(cache.get("k").unwrap().is_none(), "{ttl:?}");
+    }
+    let (cache, clock) = cache::<W, u32>(|builder| builder.ttl_jitter(0.5).rng(|| 0.5));
+    cache.put_with_ttl("k", 1, Duration::MAX).unwrap();
+    clock.advance(Duration::from_secs(500 * 365 * 86_400));
+    assert!(cache.get("k").unwrap().is_some());
+}
+
+/// I3.
+pub(crate) fn i3_a_put_with_a_ttl_of_zero_removes_what_is_there<W: Way>() {
+    let (cache, _) = cache::<W, u32>(|builder| builder);
+    cache.put("k", 1).unwrap();
+    cache.put_with_ttl("k", 2, Duration::ZERO).unwrap();
+    assert!(cache.get("k").unwrap().is_none());
 }
 
 /// I4: as far as one process goes.

@@ -17,7 +17,7 @@ pub(crate) type Value = Option<String>;
 pub(crate) type Many = Result<Vec<Fetched<Value>>, Error<Fail>>;
 
 const VERY_MANY: u32 = 10_000;
-const HOUR: Duration = Duration::from_secs(3_600);
+pub(crate) const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Whose call for several keys it is.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,7 @@ pub(crate) trait AnyCache: Send + Sync {
     fn get_or_load(&self, key: &str, loader: Loader<Value>) -> Result<Fetched<Value>, Error<Fail>>;
     fn get(&self, key: &str) -> Option<Fetched<Value>>;
     fn put(&self, key: &str, value: Value);
+    fn put_with_ttl(&self, key: &str, value: Value, ttl: Duration);
     fn waiters(&self, key: &str) -> usize;
 }
 
@@ -121,6 +122,10 @@ where
         self.0.put(key, value).expect("the store works");
     }
 
+    fn put_with_ttl(&self, key: &str, value: Value, ttl: Duration) {
+        self.0.put_with_ttl(key, value, ttl).expect("the store works");
+    }
+
     fn waiters(&self, key: &str) -> usize {
         self.0.waiters(key)
     }
@@ -171,6 +176,11 @@ where
     fn put(&self, key: &str, value: Value) {
         let (cache, key) = (self.0.clone(), key.to_owned());
         self.1.drive(async move { cache.put(key.as_str(), value).await.expect("the store works") });
+    }
+
+    fn put_with_ttl(&self, key: &str, value: Value, ttl: Duration) {
+        let (cache, key) = (self.0.clone(), key.to_owned());
+        self.1.drive(async move { cache.put_with_ttl(key.as_str(), value, ttl).await.expect("the store works") });
     }
 
     fn waiters(&self, key: &str) -> usize {

@@ -55,6 +55,7 @@ cases! {
         one_key_that_fails_fails_the_call_and_is_free
         batches_in_opposite_orders_load_each_key_once
         a_write_during_a_batch_wins
+        a_value_lives_as_long_as_its_put_says
     }
     shared {
         what_another_process_loads_is_waited_for_and_the_rest_is_stored_meanwhile

@@ -1,12 +1,13 @@
 //! The cases.
 
-use crate::bench::{Bench, Many, Through, Value};
+use crate::bench::{Bench, HOUR, Many, Through, Value};
 use crate::support::gate::Gate;
 use crate::support::limits::until;
 use crate::support::run::{Held, failure, held, run};
 use crate::support::way::{Answer, BatchLoader, Fail};
 use oneflight_cache::Source;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// What a loader was asked for, call by call, each in the order of the alphabet.
 type Calls = Arc<Mutex<Vec<Vec<String>>>>;
@@ -158,6 +159,17 @@ pub(crate) fn a_write_during_a_batch_wins(bench: &Bench, through: Through) {
     end.open();
     assert_eq!(values(batch.end()), [text("loaded"), text("loaded")]);
     assert_eq!(values(bench.cache.many(through, &["w", "x"], uncalled())), [text("written"), text("loaded")]);
+}
+
+/// By the settings the one would last for an hour, and the other for less than it takes until the first is stale.
+pub(crate) fn a_value_lives_as_long_as_its_put_says(bench: &Bench, through: Through) {
+    bench.cache.put_with_ttl("lasting", text("short"), HOUR);
+    bench.cache.put_with_ttl("brief", text("long"), Duration::from_millis(1));
+    until("it is stale", || bench.cache.get("brief").expect("it was put").source == Source::Stale);
+    let calls = Calls::default();
+    let fetched = bench.cache.many(through, &["lasting", "brief"], news(&calls));
+    assert_eq!(values(fetched), [text("short"), text("new brief")]);
+    assert_eq!(*calls.lock().unwrap(), [["brief"]]);
 }
 
 pub(crate) fn what_another_process_loads_is_waited_for_and_the_rest_is_stored_meanwhile(

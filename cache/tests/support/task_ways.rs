@@ -123,6 +123,11 @@ impl<V: Value, S: AnyStore<V>> AnyCache<V, S> for TaskCache<V, S> {
         self.executor.drive(async move { cache.put(key.as_str(), value).await })
     }
 
+    fn put_with_ttl(&self, key: &str, value: V, ttl: Duration) -> Result<(), Error<Fail>> {
+        let (cache, key) = (self.cache.clone(), key.to_owned());
+        self.executor.drive(async move { cache.put_with_ttl(key.as_str(), value, ttl).await })
+    }
+
     fn invalidate(&self, key: &str) -> Result<(), Error<Fail>> {
         let (cache, key) = (self.cache.clone(), key.to_owned());
         self.executor.drive(async move { cache.invalidate(key.as_str()).await })

@@ -32,6 +32,10 @@ impl<V: Value, S: AnyStore<V>> AnyCache<V, S> for Cache<String, V, Fail, S> {
         Self::put(self, key, value)
     }
 
+    fn put_with_ttl(&self, key: &str, value: V, ttl: Duration) -> Result<(), Error<Fail>> {
+        Self::put_with_ttl(self, key, value, ttl)
+    }
+
     fn invalidate(&self, key: &str) -> Result<(), Error<Fail>> {
         Self::invalidate(self, key)
     }
