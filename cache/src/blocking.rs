@@ -12,7 +12,7 @@ use crate::call::Options;
 use crate::config::Put;
 use crate::entry::{Entry, Fetched};
 use crate::error::{BoxError, Error, Loaded};
-use crate::helpers::{Helpers, deadline};
+use crate::helpers::{self, Helpers};
 use crate::inner::{Flown, Inner, Landed, Leave, Why};
 use crate::keeper::Keeper;
 use crate::memory::Memory;
@@ -107,7 +107,7 @@ where
     ///
     /// # Blocking
     ///
-    /// While it loads or waits for another's load. A hit waits for nobody.
+    /// While it loads or waits for another's load. A hit waits for the store alone.
     ///
     /// # Errors
     ///
@@ -116,8 +116,8 @@ where
     ///
     /// # Panics
     ///
-    /// If its own `loader` panics, with that panic; another caller that waits goes on with its own. A panic in a refresh that
-    /// goes on elsewhere is caught. If `Hash`, `Eq` or `ToOwned` of the key or `Clone` of the value panics.
+    /// If its own `loader` panics, with that panic; another caller that waits goes on with its own. A panic in a refresh is
+    /// caught, wherever that goes on. If `Hash`, `Eq` or `ToOwned` of the key or `Clone` of the value panics.
     ///
     /// # Examples
     ///
@@ -140,7 +140,15 @@ where
     /// Like [`get_or_load`](Self::get_or_load), for a loader that borrows or is not `Send`: if this call draws a refresh, it does
     /// it before it returns, while others get the old value at once.
     ///
+    /// # Blocking
+    ///
+    /// As [`get_or_load`](Self::get_or_load), and while it refreshes.
+    ///
     /// # Errors
+    ///
+    /// As [`get_or_load`](Self::get_or_load).
+    ///
+    /// # Panics
     ///
     /// As [`get_or_load`](Self::get_or_load).
     ///
@@ -168,6 +176,10 @@ where
     }
 
     /// The value of `key` if there is one that may be served. Starts nothing, and waits for no load.
+    ///
+    /// # Blocking
+    ///
+    /// For the store's answer.
     ///
     /// # Errors
     ///
@@ -197,11 +209,16 @@ where
     ///
     /// # Blocking
     ///
-    /// While another write of the key, or of one that shares its lock, is on.
+    /// For the store's answer, and while something else is written under the key, or under one that shares its lock.
     ///
     /// # Errors
     ///
     /// [`Error::Store`].
+    ///
+    /// # Panics
+    ///
+    /// If [`ttl_of`](Builder::ttl_of), what [weighs](Memory::weighted) values, `Hash` or `Eq` of the key or `Clone` of the value
+    /// panics. The value may not be stored then.
     ///
     /// # Examples
     ///
@@ -235,6 +252,10 @@ where
     /// # Errors
     ///
     /// [`Error::Store`].
+    ///
+    /// # Panics
+    ///
+    /// As [`put`](Self::put).
     ///
     /// # Examples
     ///
@@ -295,7 +316,7 @@ where
     ///
     /// # Blocking
     ///
-    /// While any other write is on.
+    /// For the store's answer, and while anything else is written.
     ///
     /// # Errors
     ///
@@ -382,6 +403,10 @@ where
     ///
     /// The loader of a refresh that calls this waits for itself, so until `deadline`: it should give none, [`Duration::ZERO`].
     ///
+    /// # Blocking
+    ///
+    /// For `deadline` at the longest.
+    ///
     /// # Examples
     ///
     /// ```
@@ -390,9 +415,9 @@ where
     /// assert!(users.close(std::time::Duration::from_secs(5)));
     /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
     /// ```
-    pub fn close(&self, deadline_after: Duration) -> bool {
+    pub fn close(&self, deadline: Duration) -> bool {
         self.shared.inner.closed.store(true, Ordering::SeqCst);
-        let deadline = deadline(deadline_after);
+        let deadline = helpers::deadline(deadline);
         self.shared.helpers.close(deadline) & self.shared.inner.refreshing.wait_until_empty(deadline)
     }
 

@@ -38,7 +38,7 @@ use std::time::Duration;
 /// | [`spawner`](Self::spawner) (tasks) | none: whoever starts a refresh does it before it returns |
 /// | [`helper_threads`](Self::helper_threads) (threads) | 2, started when they are needed |
 /// | [`clock`](Self::clock) | the system's monotonic one |
-/// | [`timer`](Self::timer) (tasks) | `futures-timer`, which works on any executor |
+/// | [`timer`](Self::timer) | `futures-timer`, which works on any executor, and without one |
 /// | [`rng`](Self::rng) | `fastrand` |
 /// | [`lease`](Self::lease), [`max_hold`](Self::max_hold) (stores that processes share) | 5 s, renewed for 60 s |
 /// | [`lease_wait`](Self::lease_wait), [`on_wait_timeout`](Self::on_wait_timeout) | 5 s, then it loads past the store |
@@ -224,7 +224,8 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         self
     }
 
-    /// How a [`Cache`] waits for time to pass, for time limits. With tokio's: `tokio::time::sleep`.
+    /// How time is waited for: by a [`Cache`] for its limits, and by both caches where they wait for another process or for the window
+    /// of a [`Collector`](crate::Collector). With tokio's, for tasks that run there: `tokio::time::sleep`.
     ///
     /// # Examples
     ///
@@ -242,7 +243,8 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         self
     }
 
-    /// Where random numbers come from, from 0 to 1.
+    /// Where random numbers come from, from 0 to 1: for [jitter](Self::ttl_jitter), [early refresh](Self::early_refresh),
+    /// [back-off](Self::backoff) and the [breaker](Self::breaker). What is not a number counts as 0.
     ///
     /// # Examples
     ///

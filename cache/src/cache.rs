@@ -122,8 +122,8 @@ where
     ///
     /// # Panics
     ///
-    /// If its own `loader` panics, with that panic; another caller that waits goes on with its own. A panic in a refresh that
-    /// goes on elsewhere is caught. If `Hash`, `Eq` or `ToOwned` of the key or `Clone` of the value panics.
+    /// If its own `loader` panics, with that panic; another caller that waits goes on with its own. A panic in a refresh is
+    /// caught, wherever that goes on. If `Hash`, `Eq` or `ToOwned` of the key or `Clone` of the value panics.
     ///
     /// # Examples
     ///
@@ -161,6 +161,10 @@ where
 
     /// The value of `key` if there is one that may be served. Starts nothing, and waits for no load.
     ///
+    /// # Cancel safety
+    ///
+    /// It may be dropped at any time.
+    ///
     /// # Errors
     ///
     /// [`Error::Store`].
@@ -197,6 +201,11 @@ where
     ///
     /// [`Error::Store`].
     ///
+    /// # Panics
+    ///
+    /// If [`ttl_of`](Builder::ttl_of), what [weighs](Memory::weighted) values, `Hash` or `Eq` of the key or `Clone` of the value
+    /// panics. The value may not be stored then.
+    ///
     /// # Examples
     ///
     /// ```
@@ -231,6 +240,10 @@ where
     /// # Errors
     ///
     /// [`Error::Store`].
+    ///
+    /// # Panics
+    ///
+    /// As [`put`](Self::put).
     ///
     /// # Examples
     ///

@@ -88,9 +88,17 @@ where
 {
     /// See [`Cache::get_or_load`].
     ///
+    /// # Cancel safety
+    ///
+    /// As there.
+    ///
     /// # Errors
     ///
     /// As there, and [`Error::Deadline`].
+    ///
+    /// # Panics
+    ///
+    /// As there.
     ///
     /// # Examples
     ///
@@ -140,9 +148,17 @@ where
 {
     /// See [`blocking::Cache::get_or_load`].
     ///
+    /// # Blocking
+    ///
+    /// As there.
+    ///
     /// # Errors
     ///
     /// As there, and [`Error::Deadline`].
+    ///
+    /// # Panics
+    ///
+    /// As there.
     ///
     /// # Examples
     ///

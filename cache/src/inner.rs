@@ -51,7 +51,7 @@ pub(crate) type Flown<V, E> = Option<Result<Landed<V>, Error<E>>>;
 #[derive(Clone, Debug)]
 pub(crate) struct Landed<V> {
     pub(crate) value: V,
-    /// When it landed.
+    /// How old it was when it landed.
     pub(crate) age: Duration,
     /// Where it comes from, for the caller that led the flight.
     pub(crate) source: Source,

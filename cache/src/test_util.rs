@@ -48,6 +48,10 @@ pub fn wait_for_waiters(count: usize, waiters: impl Fn() -> usize) {
 
 /// As [`wait_for_waiters`], for tasks: yields to the others of its executor.
 ///
+/// # Cancel safety
+///
+/// It may be dropped at any time.
+///
 /// # Panics
 ///
 /// If it takes more than 30 s.

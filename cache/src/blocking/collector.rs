@@ -79,7 +79,7 @@ where
     /// # Blocking
     ///
     /// For the [`window`](crate::CollectorBuilder::window) of its batch and its load, or for another's load. A hit waits for
-    /// nobody.
+    /// the store alone.
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         self
     }
 
-    /// How many loads, of all keys, may be on at once. Past it callers get [`Error::Overloaded`](crate::Error::Overloaded).
+    /// How many loads, of all keys, may be on at once; one of a batch is one. Past it callers get [`Error::Overloaded`](crate::Error::Overloaded).
     ///
     /// # Examples
     ///

@@ -87,6 +87,10 @@ impl RedisLease {
 
     /// What was [stored](HeldLease::store) last for `key`, while it lives.
     ///
+    /// # Cancel safety
+    ///
+    /// It may be dropped at any time.
+    ///
     /// # Errors
     ///
     /// If the server cannot be asked.
@@ -145,6 +149,10 @@ pub struct HeldLease(Held<AnyLink>);
 impl HeldLease {
     /// Lets it last `ttl` from now. False if it was lost.
     ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the lease lasts as long as it did, or longer.
+    ///
     /// # Errors
     ///
     /// If the server cannot be asked: then it lasts as long as it did, or longer.
@@ -192,6 +200,10 @@ impl HeldLease {
     /// Stores `value` for `life`, and gives the lease up, in one step; a life of zero removes what was stored. It is refused if
     /// the lease was lost and a value is there, be it from before the lease: so what is older never replaces what is newer.
     ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the value may be stored or not. The lease is given up.
+    ///
     /// # Errors
     ///
     /// If the server cannot be asked. Then it may have been stored or not.
@@ -218,6 +230,10 @@ impl HeldLease {
     }
 
     /// Gives it up. False if it was lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the lease is given up all the same.
     ///
     /// # Errors
     ///

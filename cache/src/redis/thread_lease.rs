@@ -15,6 +15,10 @@ use std::time::Duration;
 /// It saves work. It does not protect what must never be done twice at once: see [what a lease is
 /// not](crate::redis#what-a-lease-is-not).
 ///
+/// # Blocking
+///
+/// Each request, of this and of a [`HeldLease`], for as long as the limits for a connection and a reply allow.
+///
 /// # Examples
 ///
 /// ```no_run
