@@ -157,6 +157,7 @@ cases! {
     keeping::i7_what_is_too_large_is_served_and_not_kept_and_nothing_older_is_either;
     keeping::i7_a_store_that_fails_on_writes_costs_no_caller_its_value;
     keeping::a_refresh_that_the_store_refuses_backs_off;
+    keeping::a_refresh_of_a_batch_that_the_store_refuses_backs_off;
     keeping::a_write_that_fails_lets_nobody_join_what_is_on;
     keeping::a_store_that_fails_on_reads_is_as_good_as_empty_to_those_who_load;
     keeping::a_store_of_ones_own_works_as_well;

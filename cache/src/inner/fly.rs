@@ -13,6 +13,14 @@ use std::hash::Hash;
 use std::pin::pin;
 use std::time::Duration;
 
+/// What a flight finds when it begins, and is to replace.
+pub(crate) struct Former<V> {
+    pub(crate) entry: Option<Entry<V>>,
+    /// The store has said so.
+    is_known: bool,
+    is_refresh: bool,
+}
+
 impl Why {
     /// Whether a value is to be loaded, if this is what is there.
     fn calls_for_load<V>(self, entry: Option<&Entry<V>>, now: Time) -> bool {
@@ -44,40 +52,69 @@ impl<V, S> Inner<V, S> {
     {
         // Clocks are slow: it is still that time until the loader has run.
         let Begun { mut load, at: begun } = begun;
-        let is_refresh = matches!(why, Why::Refresh { .. });
         // The caller has read, and found nothing that will do. In this process a flight is its own lease: what is left to do is to
         // look at what is there by now.
-        let (former, is_there) = match self.store.get(key, begun).await {
+        let found = self.store.get(key, begun).await;
+        let former = match self.look_again(found, why, begun) {
+            Ok(former) => former,
+            Err(flown) => return flown,
+        };
+        let (result, ended) = self.run(limit, begun, loader).await;
+        match result {
+            Some(Ok(value)) => Some(Ok(self.land(key, &mut load, value, [begun, ended], &former, limit).await)),
+            failed => {
+                let error = failed.and_then(Result::err);
+                self.failed(&load, error.as_ref(), former.entry.is_some());
+                error.map(Err)
+            }
+        }
+    }
+
+    /// What the flight that begins at that time finds. `Err`: that ends it.
+    #[inline]
+    pub(crate) fn look_again<E>(
+        &self,
+        found: Result<Option<Entry<V>>, impl std::error::Error + Send + Sync + 'static>,
+        why: Why,
+        begun: Time,
+    ) -> Result<Former<V>, Flown<V, E>> {
+        let is_refresh = matches!(why, Why::Refresh { .. });
+        match found {
             Ok(entry) if !why.calls_for_load(entry.as_ref(), begun) => {
                 if is_refresh {
                     self.counters.add(Count::Ducked);
                 }
                 let fresh = entry.filter(|entry| begun < entry.fresh_until());
-                return fresh.map(|entry| Ok(Landed::found(entry, begun)));
+                Err(fresh.map(|entry| Ok(Landed::found(entry, begun))))
             }
-            Ok(entry) => (entry, true),
+            Ok(entry) => Ok(Former { entry, is_known: true, is_refresh }),
             Err(error) => {
                 self.store_failed(error);
                 // The old value may still be there.
-                if is_refresh {
-                    return None;
-                }
-                (None, false)
+                if is_refresh { Err(None) } else { Ok(Former { entry: None, is_known: false, is_refresh }) }
             }
-        };
-        let (result, ended) = self.run(limit, begun, loader).await;
-        let value = match result {
-            Some(Ok(value)) => value,
-            failed => {
-                let error = failed.and_then(Result::err);
-                self.failed(&load, error.as_ref(), former.is_some());
-                return error.map(Err);
-            }
-        };
+        }
+    }
+
+    /// Stores what was loaded from the one time to the other, unless it is not known what that would replace.
+    #[inline]
+    pub(crate) async fn land<K>(
+        &self,
+        key: &K,
+        load: &mut Load,
+        value: V,
+        times: [Time; 2],
+        former: &Former<V>,
+        limit: Option<Duration>,
+    ) -> Landed<V>
+    where
+        V: Clone,
+        S: Store<K, V>,
+    {
         let (mut published, mut panicked) = (Published::Uncached, None);
-        if is_there {
+        if former.is_known {
             published = match copy(&value) {
-                Ok(copy) => self.publish(key, &mut load, copy, [begun, ended], former.as_ref(), limit).await,
+                Ok(copy) => self.publish(key, load, copy, times, former.entry.as_ref(), limit).await,
                 Err(panic) => {
                     panicked = Some(panic);
                     Published::Failed
@@ -87,8 +124,9 @@ impl<V, S> Inner<V, S> {
         if published == Published::Invalidated {
             self.counters.add(Count::Invalidated);
         }
-        self.settle(&mut load, is_refresh, published);
-        Some(Ok(Landed::loaded(value, ended.since(begun), panicked)))
+        self.settle(load, former.is_refresh, published);
+        let [begun, ended] = times;
+        Landed::loaded(value, ended.since(begun), panicked)
     }
 
     /// Runs a loader that began `at` that time, unless there are too many. Tells when it has ended, too.
@@ -155,7 +193,7 @@ impl<V, S> Inner<V, S> {
     }
 
     /// Stores a value that was loaded from the one time to the other.
-    pub(crate) async fn publish<K>(
+    async fn publish<K>(
         &self,
         key: &K,
         load: &mut Load,

@@ -2,11 +2,9 @@
 
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
-use crate::fill::Published;
-use crate::inner::{Flown, Inner, Landed, Leave, Seen, Side, Why, copy};
+use crate::inner::{Flown, Inner, Leave, Seen, Side, Why};
 use crate::loads::Calling;
 use crate::plan::Plan;
-use crate::stats::Count;
 use crate::store::Store;
 use crate::time::Time;
 use hashbrown::HashSet;
@@ -134,25 +132,15 @@ impl<V, S> Inner<V, S> {
         let mut missing = Vec::new();
         let mut former = Vec::new();
         for (index, (key, why)) in keys.iter().enumerate() {
-            let entry = self.look(key, begun).await;
-            let is_new = |entry: &Entry<V>| !matches!(why, Why::Refresh { seen, .. } if *seen == entry.version());
-            match (entry, why) {
-                (Some(entry), _) if begun < entry.fresh_until() && is_new(&entry) => {
-                    flown.push(Some(Ok(Landed::found(entry, begun))));
-                }
-                // What is to be refreshed is gone.
-                (None, Why::Refresh { .. }) => flown.push(None),
-                (entry, _) => {
-                    flown.push(None);
+            flown.push(match self.look_again(self.store.get(key, begun).await, *why, begun) {
+                Ok(found) => {
                     missing.push(index);
-                    former.push(entry);
+                    former.push(found);
+                    None
                 }
-            }
+                Err(flown) => flown,
+            });
         }
-        let refreshes = |(_, why): &&(K, Why)| matches!(why, Why::Refresh { .. });
-        let ducked =
-            keys.iter().filter(refreshes).count() - missing.iter().map(|&index| &keys[index]).filter(refreshes).count();
-        (0..ducked).for_each(|_| self.counters.add(Count::Ducked));
         if missing.is_empty() {
             return flown;
         }
@@ -164,25 +152,13 @@ impl<V, S> Inner<V, S> {
                 assert!(got == asked, "the loader returned {got} values for {asked} keys");
                 for ((index, former), value) in missing.into_iter().zip(former).zip(values) {
                     let (key, load) = (&keys[index].0, &mut loads[index]);
-                    let panicked = match copy(&value) {
-                        Ok(value) => {
-                            let times = [begun, ended];
-                            let published = self.publish(key, load, value, times, former.as_ref(), limit).await;
-                            if published == Published::Invalidated {
-                                self.counters.add(Count::Invalidated);
-                            }
-                            None
-                        }
-                        Err(panic) => Some(panic),
-                    };
-                    load.succeed();
-                    flown[index] = Some(Ok(Landed::loaded(value, ended.since(begun), panicked)));
+                    flown[index] = Some(Ok(self.land(key, load, value, [begun, ended], &former, limit).await));
                 }
             }
             failed => {
                 let error = failed.and_then(Result::err);
                 for (index, former) in missing.into_iter().zip(former) {
-                    self.failed(&loads[index], error.as_ref(), former.is_some());
+                    self.failed(&loads[index], error.as_ref(), former.entry.is_some());
                     flown[index] = error.clone().map(Err);
                 }
             }

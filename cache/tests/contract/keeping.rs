@@ -82,6 +82,23 @@ fn a_refresh_that_the_store_refuses_backs_off_in<W: Way, S: AnyStore<u32>>(store
     assert_eq!(cache.stats().refreshes, 1);
 }
 
+pub(crate) fn a_refresh_of_a_batch_that_the_store_refuses_backs_off<W: Way>() {
+    a_refresh_of_a_batch_that_the_store_refuses_backs_off_in::<W, _>(Memory::new(100));
+    a_refresh_of_a_batch_that_the_store_refuses_backs_off_in::<W, _>(Map::new().0);
+}
+
+fn a_refresh_of_a_batch_that_the_store_refuses_backs_off_in<W: Way, S: AnyStore<u32>>(store: S) {
+    let (store, faults) = FaultyStore::new(store);
+    let (cache, clock) = cache_in::<W, u32, _>(store, |builder| builder.early_refresh(Policy::Eager { window: 0.2 }));
+    cache.put("k", 1).unwrap();
+    clock.advance(TTL - SECOND * 5);
+    faults.fail_writes(true);
+    for _ in 0..5 {
+        cache.get_or_load_many(&["k"], |_| Ok(vec![2])).unwrap();
+    }
+    assert_eq!((cache.stats().refreshes, cache.stats().loads), (1, 1));
+}
+
 /// An invalidation that the store refuses still makes void what is on.
 pub(crate) fn a_write_that_fails_lets_nobody_join_what_is_on<W: Way>() {
     a_write_that_fails_lets_nobody_join_what_is_on_in::<W, _>(Memory::new(100));
@@ -119,6 +136,11 @@ fn a_store_that_fails_on_reads_is_as_good_as_empty_to_those_who_load_in<W: Way, 
     assert_eq!(cache.get_or_load_many(&["k"], |_| Ok(vec![4])).unwrap()[0].value, 4);
     faults.fail_reads(false);
     assert!(cache.stats().store_errors >= 4);
+    assert_eq!(
+        told(cache.get_or_load("k", uncalled())),
+        (1, Source::Hit),
+        "nothing was stored over what nobody could see"
+    );
 }
 
 pub(crate) fn a_store_of_ones_own_works_as_well<W: Way>() {
