@@ -148,10 +148,14 @@ where
                         Deposit::Panic(payload) => Arrival::Panicked(payload),
                     }
                 }
-                Visit::TakeOver(seat) => match self.take_over(task, seat) {
-                    Some((attempt, waker)) => Arrival::TookOver { attempt, waker },
-                    None => continue,
-                },
+                Visit::TakeOver(seat) => {
+                    // Before the flight is this task's: if the destructor panics, nobody would lead it.
+                    drop(waker.take());
+                    match self.take_over(task, seat) {
+                        Some((attempt, waker)) => Arrival::TookOver { attempt, waker },
+                        None => continue,
+                    }
+                }
                 Visit::Failed(error) => {
                     self.leave();
                     Arrival::Failed(error)
@@ -162,6 +166,8 @@ where
                     Poll::Pending => return Poll::Pending,
                 },
             };
+            // Not left to the end of this function: what has arrived would leak if the destructor panicked there.
+            drop(waker);
             return Poll::Ready(arrival);
         }
     }

@@ -293,6 +293,28 @@ fn f2_a_waker_is_dropped_outside_the_lock_when_the_flight_lands_while_it_is_clon
     }
 }
 
+/// As above, but the flight is left without a leader, and this task is to take it over: it must not be led by nobody.
+#[test]
+fn f3_a_waker_that_panics_when_it_is_of_no_use_does_not_keep_a_lead_that_its_task_was_to_take_over() {
+    for inline in [false, true] {
+        let group: &'static Group = Box::leak(Box::new(Group::new()));
+        let guard = group.try_lead(&1).expect("no flight is on");
+        hooked::ON_CLONE.set(Some(Box::new(move || {
+            drop(guard);
+            hooked::ON_DROP.set(Some(Box::new(|| panic!("a waker that panics when it is dropped"))));
+        })));
+        let waker = std::mem::ManuallyDrop::new(hooked::waker());
+        let mut heir = match inline {
+            false => Task::new(group.do_call(&1, || async { 9 })),
+            true => Task::new(group.do_call_inline(&1, || async { 9 })),
+        };
+        assert!(catch_unwind(AssertUnwindSafe(|| heir.poll_with(&waker))).is_err(), "the panic is its own");
+        assert_eq!(Task::new(group.do_call(&1, || async { 8 })).ready(), 8, "inline: {inline}");
+        drop(heir);
+        assert_eq!(group.in_flight(), 0);
+    }
+}
+
 #[test]
 fn f3_a_waker_that_panics_when_it_is_cloned_costs_nobody_else_the_flight() {
     let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
