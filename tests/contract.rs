@@ -24,6 +24,8 @@ mod a_left_behind;
 mod c_destructors;
 #[path = "contract/c_panics.rs"]
 mod c_panics;
+#[path = "contract/c_values.rs"]
+mod c_values;
 #[path = "contract/d_forget.rs"]
 mod d_forget;
 #[cfg(feature = "deadlock-detection")]

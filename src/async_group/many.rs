@@ -118,6 +118,8 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         let values = keys.iter().map(|_| None).collect();
         let mut batch = Running { group, keys, next, led: leads, running: Vec::new(), waits, values, failed: None };
         poll_fn(|cx| batch.poll(cx, &mut work)).await;
+        // Before there is a result, which would leak if the destructor panicked at the end of this function.
+        drop(work);
         match batch.failed {
             None => Ok(in_order(&order, batch.values)),
             Some(error) => Err(error),

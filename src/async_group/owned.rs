@@ -190,7 +190,11 @@ where
                 let leading = Leading::new(self.group, place.id(), attempt, self.max_attempts);
                 drop(waker);
                 self.place = None;
-                return self.lead(leading, &mut None, cx);
+                let mut made = None;
+                let polled = self.lead(leading, &mut made, cx);
+                // As in `poll`.
+                drop(made);
+                return polled;
             }
             Arrival::Own(value, role) => Ok(Outcome { value, role, shared: false }),
             Arrival::Failed(error) => Err(error),

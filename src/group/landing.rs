@@ -57,7 +57,10 @@ impl<V> Landing<V> {
         if Arc::strong_count(&this) == 1 {
             return super::own(Self::collect_shared(this));
         }
-        this.value.with(|value| V::clone(value)).expect(LANDED)
+        let clone = this.value.with(|value| V::clone(value)).expect(LANDED);
+        // As in `own`.
+        drop(this);
+        clone
     }
 
     /// The same, without a clone.

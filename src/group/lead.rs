@@ -52,6 +52,8 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
         // A lone leader's flight is only its entry, and removing it is all there is to do.
         if let Some(key) = group.table.remove_unshared(id, |slot| land_alone(slot)) {
             drop(key);
+            // Its destructor is the user's code as well. The value would leak if it panicked at the end of this function.
+            drop(share_if);
             return Outcome { value, role, shared: false };
         }
         let (value, shared) = Self::finish_shared(group, id, attempt, max_attempts, value, share_if);
@@ -73,7 +75,13 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
     {
         let this = Self::new(group, id, attempt, max_attempts);
         // Outside all locks: the predicate is the user's code. If it panics, the flight is abandoned.
-        if !this.is_last_attempt() && !share_if(&value) {
+        let shares = if this.is_last_attempt() {
+            drop(share_if);
+            true
+        } else {
+            share_if(&value)
+        };
+        if !shares {
             drop(this);
             return (value, false);
         }

@@ -260,7 +260,12 @@ impl<V> Shared<V> {
 
 /// The value itself: moved out by the last one that holds it, cloned for the others. Outside all locks.
 pub(crate) fn own<V: Clone>(value: Arc<V>) -> V {
-    Arc::try_unwrap(value).unwrap_or_else(|value| (*value).clone())
+    Arc::try_unwrap(value).unwrap_or_else(|value| {
+        let clone = V::clone(&value);
+        // It may be the last hold by now, and the value's destructor may panic: not with the clone on its way out, which would leak.
+        drop(value);
+        clone
+    })
 }
 
 /// The flight's own waker, which its work gets.

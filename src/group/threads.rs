@@ -152,6 +152,8 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             let loaded = work(Vec::from([key]));
             land_all(self, me, Vec::from([(index, leading)]), loaded, &mut values);
         }
+        // Before there is a result, which would leak if the destructor panicked at the end of this function.
+        drop(work);
         Ok(in_order(&order, values))
     }
 
@@ -178,6 +180,8 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             Entered::Reentrant => return Err((CallError::Reentrant, work)),
             Entered::Wait(following) => match following.wait(options.wait_timeout, options.max_attempts) {
                 Followed::Value(value) => {
+                    // What was not needed goes first: the value would leak if a destructor panicked at the end of this function.
+                    drop((work, options.share_if));
                     return Ok(Outcome { value, role: Role::Followed, shared: true });
                 }
                 Followed::Lead(leading) => leading,
