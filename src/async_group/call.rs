@@ -153,7 +153,8 @@ where
     ///
     /// # Errors
     ///
-    /// As [`SyncGroup`](crate::SyncGroup)'s `run`.
+    /// As [`SyncGroup`](crate::SyncGroup)'s `run`, but that there is no time limit: with one,
+    /// [`do_call_blocking_wait_timeout`](AsyncGroup::do_call_blocking_wait_timeout).
     ///
     /// # Panics
     ///

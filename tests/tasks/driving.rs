@@ -104,14 +104,50 @@ fn a4_a_leaked_leader_holds_up_nobody() {
 }
 
 #[test]
+fn a5_a_leaders_time_limit_is_its_own() {
+    for inline in [false, true] {
+        let (group, runs, gate, limit) = (Group::new(), Runs::default(), Gate::default(), Gate::default());
+        let call = async {
+            Some(match inline {
+                false => group.do_call(&1, work(&runs, &gate, 7)).await,
+                true => group.do_call_inline(&1, work(&runs, &gate, 7)).await,
+            })
+        };
+        let time_is_up = async {
+            limit.clone().await;
+            None
+        };
+        let mut leader = Task::waiting(smol::future::or(call, time_is_up));
+        let mut followers: Vec<_> = (0..2).map(|_| Task::waiting(group.do_call(&1, work(&runs, &gate, 9)))).collect();
+        limit.open();
+        assert_eq!(leader.ready(), None);
+        // A follower that runs its own work has it made before the gate is open.
+        assert!(followers.iter_mut().all(|follower| follower.poll().is_pending()));
+        gate.open();
+        let (value, starts) = if inline { (9, 2) } else { (7, 1) };
+        assert!(followers.iter_mut().all(|follower| follower.ready() == value), "inline: {inline}");
+        assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (starts, starts, 0));
+    }
+}
+
+#[test]
 fn a7_a_call_that_is_never_polled_is_no_call() {
     let (group, runs) = (Group::new(), Runs::default());
     let gate = Gate::default();
-    let unpolled = Task::new(group.do_call(&1, work(&runs, &gate, 7)));
+    let make = || work(&runs, &gate, 7);
+    let unpolled = (
+        group.do_call(&1, make()),
+        group.do_call_inline(&1, make()),
+        group.call(&1).run(make()),
+        group.call(&1).run_inline(make()),
+        group.do_many(&[1], |_| async { unreachable!("it is never polled") }),
+    );
     assert_eq!(group.in_flight(), 0);
     assert_eq!(Task::new(group.do_call(&1, || async { 8 })).ready(), 8);
+    let lead = group.try_lead(&1).expect("they are not in flight");
     drop(unpolled);
-    assert_eq!((runs.started(), group.in_flight()), (0, 0));
+    assert_eq!((runs.started(), group.waiters(&1), group.in_flight()), (0, 0, 1));
+    drop(lead);
 }
 
 #[test]
@@ -124,6 +160,7 @@ fn f4_polling_without_progress_changes_nothing_and_the_latest_waker_is_woken() {
         assert!(follower.poll().is_pending());
     }
     assert_eq!((gate.polls(), group.waiters(&1)), (polls, 1));
+    assert_eq!(follower.holders(), 2, "one waker is stored, beside the task's own");
     // Moved to another task.
     let other: Task<'_, ()> = Task::new(async {});
     let waker = {
@@ -132,6 +169,7 @@ fn f4_polling_without_progress_changes_nothing_and_the_latest_waker_is_woken() {
         wakes
     };
     let before = follower.wakes();
+    assert_eq!(follower.holders(), 1, "the former one has been dropped");
     gate.open();
     assert!(waker.0.load(std::sync::atomic::Ordering::SeqCst), "the latest waker is woken");
     assert_eq!(follower.wakes(), before, "the former one is not");

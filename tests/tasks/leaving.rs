@@ -2,6 +2,7 @@
 
 use crate::by_hand::{Gate, Group, Runs, Task, run_woken, within_a_minute, work};
 use oneflight::{CallError, OnAbandon};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[test]
 fn b1_a_follower_that_leaves_changes_nothing_but_the_count() {
@@ -95,6 +96,15 @@ fn a6_a_thousand_keys_left_in_every_way_leave_nothing_behind() {
     assert_eq!(group.in_flight(), 1_000);
     drop(tasks);
     assert_eq!((group.in_flight(), runs.started()), (0, runs.dropped()));
+    let no_future = || -> std::future::Ready<u32> { panic!("no future") };
+    for key in 0..1_000_u32 {
+        let polled = match key % 2 {
+            0 => catch_unwind(AssertUnwindSafe(|| Task::new(group.do_call(&key, no_future)).poll())),
+            _ => catch_unwind(AssertUnwindSafe(|| Task::new(group.do_call_inline(&key, no_future)).poll())),
+        };
+        assert!(polled.is_err());
+    }
+    assert_eq!(group.in_flight(), 0);
     for key in 0..1_000_u32 {
         assert_eq!(Task::new(group.do_call(&key, || async { 5 })).ready(), 5);
     }
@@ -127,19 +137,22 @@ fn handing_work_over_is_not_abandoning_it() {
 
 #[test]
 fn f6_a_hundred_thousand_followers_are_served_and_leave_in_linear_time() {
-    // Bounded by polls, not by time: what would not be linear is a search through the followers at each step.
+    // Bounded by polls; and what would not be linear, a search through the followers at each step, takes minutes.
     for leave in [false, true] {
-        let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
-        let mut tasks: Vec<_> = (0..100_000).map(|_| Task::waiting(group.do_call(&1, work(&runs, &gate, 7)))).collect();
-        assert_eq!(group.waiters(&1), 99_999);
-        if leave {
-            drop(tasks);
-        } else {
-            gate.open();
-            assert!(run_woken(&mut tasks).iter().all(|value| *value == Some(7)));
-            assert!(tasks.iter().all(|task| task.polls <= 4));
-        }
-        assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
+        within_a_minute(move || {
+            let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+            let make = || Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+            let mut tasks: Vec<_> = (0..100_000).map(|_| make()).collect();
+            assert_eq!(group.waiters(&1), 99_999);
+            if leave {
+                drop(tasks);
+            } else {
+                gate.open();
+                assert!(run_woken(&mut tasks).iter().all(|value| *value == Some(7)));
+                assert!(tasks.iter().all(|task| task.polls <= 4));
+            }
+            assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
+        });
     }
 }
 

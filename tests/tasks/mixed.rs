@@ -161,3 +161,30 @@ fn many_threads_and_tasks_at_once_lose_nobody() {
         assert_eq!(group.in_flight(), 0);
     }
 }
+
+/// The work waits for a task of a runtime that is shut down, and cannot do without it.
+#[test]
+fn a8_when_the_leaders_runtime_is_gone_a_follower_on_another_executor_runs_its_own_work() {
+    let group = Arc::new(Group::new());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("it can be built");
+    let (open, opened) = std::sync::mpsc::channel();
+    let leads = Arc::clone(&group);
+    let leader = runtime.spawn(async move {
+        let bound = move || async move {
+            let elsewhere = tokio::spawn(std::future::pending());
+            open.send(()).expect("the test waits for it");
+            elsewhere.await.expect("there is no runtime any more")
+        };
+        leads.do_call(&1, bound).await
+    });
+    // Until the work has begun, and waits.
+    while opened.try_recv().is_err() {
+        runtime.block_on(tokio::task::yield_now());
+    }
+    let mut follower = Task::waiting(group.do_call(&1, || async { 9 }));
+    drop(runtime);
+    assert!(leader.is_finished(), "it was dropped with its runtime");
+    assert!(follower.wakes() > 0);
+    assert_eq!(smol::block_on(std::future::poll_fn(|_| follower.poll())), 9);
+    assert_eq!((group.in_flight(), group.stats().take_overs), (0, 1));
+}
