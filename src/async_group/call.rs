@@ -19,7 +19,9 @@ where
 {
     /// Lets the work go on after the last caller has left, on the group's
     /// [`spawner`](super::AsyncGroupBuilder::spawner). Callers that come while it goes on join it. Its value is then dropped
-    /// if nobody is there: a group stores nothing.
+    /// if nobody is there: a group stores nothing. To a caller that joins it the spawned task is another caller: it counts for
+    /// [`waiters`](AsyncGroup::waiters), for [`forget_unshared`](AsyncGroup::forget_unshared) and for
+    /// [`Outcome::shared`].
     ///
     /// A panic of work that no caller is left to hear of goes on in the spawned task.
     ///
