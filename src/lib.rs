@@ -92,11 +92,13 @@
 //! - An executor that polls other tasks from inside the work of a flight (inside `wake`, or in a `block_on` in the work) makes a
 //!   call of the same key by such a task look like one from inside the work: it is told [`CallError::Reentrant`].
 //! - Tasks whose works wait for each other in a circle hang, as with locks.
-//! - Without `std` there is no clock (no `max_flight_age`), no re-entrancy report, and a panic reaches whoever drives.
-//!   Interrupts are masked while a table or a flight is looked at, for longer the more tasks wait.
+//! - Without `std` there is no clock (no `max_flight_age`), no re-entrancy report, and a panic reaches whoever drives:
+//!   where panics unwind, the caller whose work it was then panics as well. Interrupts are masked while a table or a flight is
+//!   looked at, for longer the more tasks wait.
 //! - A [`Lead`] that is leaked keeps its flight on; [`forget`](SyncGroup::forget) frees the key.
 //! - Without `deadlock-detection`, threads that wait for each other in a circle hang, as with locks.
-//! - What is told by thread (re-entrancy) is told to the first 2^32 - 1 threads of a process.
+//! - What is told by thread (re-entrancy) is told to the first 2^31 - 1 threads of a process. While the thread-locals of a thread
+//!   are destroyed, a batch that is polled there is not told of its own keys: it waits.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -141,7 +141,8 @@ where
         made: &mut Option<Pin<Box<Owned<V, F, P>>>>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Outcome<V>, CallError>> {
-        let work = self.work.take().expect("a call leads once at most");
+        // Without std nobody keeps the panic of work for the caller whose it was.
+        let work = self.work.take().expect("oneflight: the work of this call panicked while another caller polled it");
         let work = made.insert(Box::pin(Owned { future: work(), terms: None }));
         let first = FirstWaker::new();
         match work.as_mut().project().future.poll(&mut first.context()) {
