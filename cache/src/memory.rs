@@ -15,8 +15,8 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::{Future, ready};
 use std::hash::{BuildHasher, Hash};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 /// Keeps values in memory, shared and not serialised, up to a number of entries or a weight. What it gives up first is what
 /// has been read least, by S3-FIFO ([`quick_cache`]).
@@ -40,6 +40,9 @@ pub struct Memory<K, V, H = DefaultHashBuilder> {
     entries: Entries<K, V, H>,
     evictions: AtomicU64,
 }
+
+/// Asked for once, since the answer takes the system longer than all else that there is to do for a new cache.
+static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
 
 /// Entries that a write has pushed out of a [`Memory`].
 ///
@@ -132,8 +135,7 @@ impl<K: Hash + Eq, V: Clone, H: BuildHasher + Clone> Memory<K, V, H> {
     pub fn with_hasher(capacity: usize, hasher: H) -> Self {
         // Four times the usual number, since also readers of different keys of a part hold each other up. Not with weights: an
         // entry must fit into its part.
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self::of(Entries::counted(options(capacity as u64, capacity, Some(16 * cores)), hasher))
+        Self::of(Entries::counted(options(capacity as u64, capacity, Some(16 * *CORES)), hasher))
     }
 
     fn of(entries: Entries<K, V, H>) -> Self {
