@@ -63,6 +63,8 @@ mod collector;
 mod config;
 mod entry;
 mod error;
+#[cfg(test)]
+mod exploration;
 pub mod fill;
 mod gate;
 mod helpers;
@@ -82,7 +84,7 @@ pub mod redis;
 mod sharing;
 mod stats;
 mod store;
-#[cfg(feature = "test-util")]
+#[cfg(any(test, feature = "test-util"))]
 pub mod test_util;
 mod tier;
 mod time;

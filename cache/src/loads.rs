@@ -266,7 +266,7 @@ impl Loads {
     }
 
     #[cfg(test)]
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().keys.len()).sum()
     }
 
