@@ -4,7 +4,8 @@
 //! and never sees a key or a value. So one machine serves threads and tasks, and every order of events can be tried.
 //!
 //! It is for stores with leases. In a store of one process a flight is its own lease, so there is nothing to acquire, to wait for
-//! or to release, and the cache loads and stores without it.
+//! or to release, and the cache loads and stores without it. That way is explored as well, by the cache itself: every sequence of a
+//! few calls, ends of loaders, polls, writes and ticks of the clock, beside an oracle (`bash ci/explore.sh`).
 //!
 //! | state | action under way | what may come of it |
 //! |---|---|---|

@@ -5,7 +5,7 @@ mod answers;
 mod flights;
 mod reads;
 
-use super::rules::{Rules, STALE, TTL, Write};
+use super::rules::{Rules, TTL, Write};
 use super::site::{Event, Page};
 use crate::entry::{Entry, Source};
 use crate::stats::{LoadTimes, Stats};
@@ -129,13 +129,9 @@ impl Oracle {
         }
     }
 
-    fn stale_for(&self, allowed: bool) -> u64 {
-        if allowed { STALE } else { 0 }
-    }
-
     /// A page was stored.
     fn store(&mut self, page: Page, loaded_at: u64) {
-        let stale = self.stale_for(self.rules.stale_while_revalidate || self.rules.stale_if_error);
+        let stale = self.rules.revalidate().max(self.rules.if_error());
         let fresh_until = self.now + TTL;
         self.lives.push((page.serial, fresh_until));
         self.stored = Some(Stored { page, loaded_at, fresh_until, stale_until: fresh_until + stale });
@@ -193,8 +189,7 @@ impl Oracle {
 
     /// A `get` has come to that.
     pub(super) fn got(&mut self, got: Option<(Page, Source)>) -> Checked {
-        let until = |stored: &Stored, is_on| stored.fresh_until + self.stale_for(is_on);
-        let stored = self.stored.filter(|stored| self.now < until(stored, self.rules.stale_while_revalidate));
+        let stored = self.stored.filter(|stored| self.now < stored.fresh_until + self.rules.revalidate());
         let source = |stored: &Stored| if self.now < stored.fresh_until { Source::Hit } else { Source::Stale };
         let expected = stored.map(|stored| (stored.page, source(&stored)));
         ensure!(got == expected, "a get comes to {got:?}, not {expected:?}");

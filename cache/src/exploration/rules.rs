@@ -5,10 +5,13 @@ use std::fmt;
 
 /// In seconds, as all times here.
 pub(super) const TTL: u64 = 10;
-/// By so much the clock goes on at a time: a value is fresh after none, early after one, stale after two, useless after three.
+/// By so much the clock goes on at a time: a value is fresh after none, early after one, stale after two, useful only if its load
+/// fails after three, and useless after four.
 pub(super) const TICK: u64 = 6;
-/// How long it may be served after its end, by either setting.
-pub(super) const STALE: u64 = 6;
+/// How long it may be served after its end while it is refreshed.
+pub(super) const REVALIDATE: u64 = 6;
+/// And if its load fails.
+pub(super) const IF_ERROR: u64 = 12;
 /// The wait after the first failure: until the next tick.
 pub(super) const BACKOFF: u64 = 6;
 
@@ -120,6 +123,16 @@ pub(super) struct Rules {
 }
 
 impl Rules {
+    /// How long a value may be served after its end while it is refreshed.
+    pub(super) fn revalidate(&self) -> u64 {
+        if self.stale_while_revalidate { REVALIDATE } else { 0 }
+    }
+
+    /// And if its load fails.
+    pub(super) fn if_error(&self) -> u64 {
+        if self.stale_if_error { IF_ERROR } else { 0 }
+    }
+
     pub(super) fn policy(&self) -> Policy {
         if self.early { Policy::Eager { window: 0.5 } } else { Policy::Never }
     }

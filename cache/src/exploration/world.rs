@@ -1,7 +1,7 @@
 //! The cache that is explored, who uses it, and what it is held to after each step.
 
 use super::oracle::{Checked, Got, Oracle, Plan};
-use super::rules::{BACKOFF, Budget, Outcome, Rules, STALE, Step, TICK, TTL, Write};
+use super::rules::{BACKOFF, Budget, Outcome, Rules, Step, TICK, TTL, Write};
 use super::site::{Blown, Flag, Page, Refused, Site};
 use crate::cache::{Cache, Shared};
 use crate::entry::Fetched;
@@ -53,14 +53,13 @@ fn at_once<T>(future: impl Future<Output = T>) -> Checked<T> {
 impl World {
     pub(super) fn new(rules: &Rules) -> Checked<Self> {
         let (clock, site) = (ManualClock::new(), Arc::new(Site::default()));
-        let window = |is_on| if is_on { seconds(STALE) } else { Duration::ZERO };
         let mut builder = Cache::builder()
             .memory(Memory::new(1))
             .ttl_of(|page: &Page| if page.is_kept { seconds(TTL) } else { Duration::ZERO })
             .ttl_jitter(0.0)
             .early_refresh(rules.policy())
-            .stale_while_revalidate(window(rules.stale_while_revalidate))
-            .stale_if_error(window(rules.stale_if_error))
+            .stale_while_revalidate(seconds(rules.revalidate()))
+            .stale_if_error(seconds(rules.if_error()))
             .backoff(seconds(BACKOFF), seconds(1_000))
             .load_timeout(None)
             .clock(clock.clone())

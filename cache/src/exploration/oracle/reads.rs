@@ -29,10 +29,10 @@ impl Oracle {
             let is_early = self.rules.early && (stored.fresh_until - now) * 2 <= stored.fresh_until - stored.loaded_at;
             return self.serve(actor, stored, is_early, Source::Hit, Source::Early);
         }
-        if now < stored.fresh_until + self.stale_for(self.rules.stale_while_revalidate) {
+        if now < stored.fresh_until + self.rules.revalidate() {
             return self.serve(actor, stored, true, Source::Stale, Source::Stale);
         }
-        if now < stored.fresh_until + self.stale_for(self.rules.stale_if_error) {
+        if now < stored.fresh_until + self.rules.if_error() {
             if now < self.not_before {
                 return self.serve(actor, stored, false, Source::Stale, Source::Stale);
             }
@@ -90,13 +90,12 @@ impl Oracle {
             return Ok(());
         }
         let life = self.lives.iter().find(|(serial, _)| *serial == page.serial);
-        let allowed = self.rules.stale_while_revalidate || self.rules.stale_if_error;
         match source {
             Source::Hit | Source::Early => {
                 ensure!(life.is_some_and(|(_, until)| at < *until), "{actor} got {page:?} as fresh after its end");
             }
             Source::Stale => {
-                let until = life.map(|(_, until)| until + self.stale_for(allowed));
+                let until = life.map(|(_, until)| until + self.rules.revalidate().max(self.rules.if_error()));
                 ensure!(until.is_some_and(|until| at < until), "{actor} got {page:?} long after its end");
             }
             _ => ensure!(at + 100 * TTL > self.now, "it took long"),
