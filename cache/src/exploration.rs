@@ -17,6 +17,9 @@
 //! 7. As many flights are on as there are loads, and at the end nothing is: no flight, no mark, no memory of a key but its back-off;
 //!    and the statistics are right.
 //!
+//! The [`blocking::Cache`](crate::blocking::Cache) goes the same way, with a [thread](threads) for each call and fewer steps: threads
+//! need nobody to poll them, and are not dropped.
+//!
 //! With `EXPLORE_FURTHER` in the environment there is more of everything, as `ci/explore.sh` runs it; that takes minutes, and a build
 //! for release. `ci/explore.sh mutants` shows that faults are found.
 
@@ -24,10 +27,13 @@ mod oracle;
 mod rules;
 mod search;
 mod site;
+mod threads;
 mod world;
 
 use rules::{Budget, Rules};
-use search::{explore, shortest};
+use search::{Subject, explore, shortest};
+use threads::Threads;
+use world::World;
 
 const NOTHING: Budget = Budget { reads: 0, asks: 0, writes: 0, ticks: 0, drops: 0, odd: 0, pokes: 0 };
 
@@ -48,11 +54,16 @@ const EARLY: Rules = Rules { early: true, is_cached: true, ..RULES };
 /// Nothing goes wrong, within the first budget or, if there is time for it, the second.
 #[track_caller]
 fn assert_sound(name: &str, rules: Rules, budgets: [Budget; 2]) {
+    assert_subject_sound::<World>(name, rules, budgets);
+}
+
+#[track_caller]
+fn assert_subject_sound<S: Subject>(name: &str, rules: Rules, budgets: [Budget; 2]) {
     let budget = budgets[usize::from(std::env::var_os("EXPLORE_FURTHER").is_some())];
     let rules = Rules { budget, ..rules };
-    let found = explore(&rules);
+    let found = explore::<S>(&rules);
     if let Some(fault) = found.fault {
-        let fault = shortest(&rules).unwrap_or(fault);
+        let fault = shortest::<S>(&rules).unwrap_or(fault);
         panic!("{name}: {} after {:?}", fault.what, fault.steps);
     }
     let (sequences, steps, seen) = (found.sequences, found.steps, found.seen);
@@ -128,4 +139,19 @@ fn exploration_without_coalescing() {
     let near = Budget { reads: 2, writes: 1, ticks: 1, ..NOTHING };
     let rules = Rules { coalescing: false, ..RULES };
     assert_sound("without coalescing", rules, [near, Budget { drops: 1, odd: 1, ..near }]);
+}
+
+#[test]
+fn exploration_of_threads() {
+    let near = Budget { reads: 3, writes: 1, odd: 1, ..NOTHING };
+    assert_subject_sound::<Threads>("threads", RULES, [near, Budget { asks: 1, ..near }]);
+}
+
+#[test]
+fn exploration_of_threads_that_refresh() {
+    let near = Budget { reads: 2, asks: 1, writes: 1, ticks: 1, ..NOTHING };
+    assert_subject_sound::<Threads>("threads, early refreshes", EARLY, [near, Budget { ticks: 2, odd: 1, ..near }]);
+    let near = Budget { reads: 2, writes: 1, ticks: 3, ..NOTHING };
+    let all = Rules { stale_while_revalidate: true, stale_if_error: true, ..EARLY };
+    assert_subject_sound::<Threads>("threads, all at once", all, [near, Budget { reads: 3, odd: 1, ..near }]);
 }

@@ -8,6 +8,7 @@ mod reads;
 use super::rules::{Rules, TTL, Write};
 use super::site::{Event, Page};
 use crate::entry::{Entry, Source};
+use crate::inner::Inner;
 use crate::stats::{LoadTimes, Stats};
 use crate::time::Time;
 use flights::Flight;
@@ -23,6 +24,8 @@ pub(super) enum Got {
     Page(Page, Source),
     Failed,
     Panicked,
+    /// What nothing should come to.
+    Wrong(String),
 }
 
 /// What a read does that begins.
@@ -220,9 +223,23 @@ impl Oracle {
         Ok(())
     }
 
-    /// How many keys have something to be remembered about them, when everybody has ended.
-    pub(super) fn remembered(&self) -> usize {
-        usize::from(self.not_before > 0)
+    /// Everybody has ended: nothing is remembered of the key but its back-off, and nobody refreshes or waits.
+    pub(super) fn nothing_is_left<V, S>(&self, inner: &Inner<V, S>, waiters: usize) -> Checked {
+        let (remembered, expected) = (inner.loads.len(), usize::from(self.not_before > 0));
+        let is_right = remembered == expected && inner.refreshing.is_empty() && waiters == 0;
+        ensure!(is_right, "something is left: {remembered} keys are remembered, not {expected}");
+        Ok(())
+    }
+
+    /// Whether somebody is to take over, who has not yet.
+    pub(super) fn has_heirs(&self) -> bool {
+        self.flights.iter().any(|flight| flight.is_on() && flight.loader.is_none())
+    }
+
+    /// Something has happened in the thread whose loader it is.
+    pub(super) fn hears(&mut self, event: Event) -> Checked {
+        let (Event::Called { loader } | Event::Ended { loader, .. } | Event::Dropped { loader }) = event;
+        self.heard(self.owners[loader], event)
     }
 
     /// Something has happened in a poll of `driver`.

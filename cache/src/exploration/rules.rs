@@ -89,6 +89,28 @@ pub(super) struct Budget {
     pub(super) pokes: u8,
 }
 
+impl Budget {
+    pub(super) fn take(&mut self, step: Step) {
+        match step {
+            Step::Read => self.reads -= 1,
+            Step::Ask => self.asks -= 1,
+            Step::Tick => self.ticks -= 1,
+            Step::Poke(_) => self.pokes -= 1,
+            Step::Drop(_) => self.drops -= 1,
+            Step::End(_, Outcome::Value) | Step::Poll(_) => {}
+            Step::End(..) => self.odd -= 1,
+            Step::Write(_) => self.writes -= 1,
+        }
+    }
+
+    /// What may happen whatever has happened before.
+    pub(super) fn steps(&self) -> impl Iterator<Item = Step> + use<> {
+        let ours = [(self.reads, Step::Read), (self.asks, Step::Ask), (self.ticks, Step::Tick)];
+        let writes = Write::ALL.map(|write| (self.writes, Step::Write(write)));
+        ours.into_iter().chain(writes).filter(|(left, _)| *left > 0).map(|(_, step)| step)
+    }
+}
+
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { reads, asks, writes, ticks, drops, odd, pokes } = *self;

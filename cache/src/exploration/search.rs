@@ -2,7 +2,6 @@
 
 use super::oracle::Checked;
 use super::rules::{Rules, Step};
-use super::world::World;
 use crate::stats::Stats;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -30,12 +29,30 @@ struct Choice {
     of: usize,
 }
 
-pub(super) fn explore(rules: &Rules) -> Found {
+/// What is explored.
+pub(super) trait Subject: Sized {
+    fn new(rules: &Rules) -> Checked<Self>;
+
+    /// All that may happen next.
+    fn steps(&self) -> Vec<Step>;
+
+    fn step(&mut self, step: Step) -> Checked;
+
+    /// Looks at all that can be told from outside, which needs to be done once after the same steps.
+    fn check(&mut self) -> Checked;
+
+    /// Brings everything to its end. Tells how many steps that took. The statistics are looked at as well if `counts`, which takes
+    /// longer than a sequence.
+    fn finish(self, counts: bool) -> Checked<(usize, Stats)>;
+}
+
+pub(super) fn explore<S: Subject>(rules: &Rules) -> Found {
     let mut found = Found::default();
     let mut choices: Vec<Choice> = Vec::new();
     loop {
         let mut taken = Vec::new();
-        let run = catch_unwind(AssertUnwindSafe(|| run(rules, &mut choices, &mut taken, found.sequences % 7 == 0)));
+        let run =
+            catch_unwind(AssertUnwindSafe(|| run::<S>(rules, &mut choices, &mut taken, found.sequences % 7 == 0)));
         let run = run.unwrap_or_else(|panic| {
             let says = panic.downcast_ref::<String>().cloned();
             Err(format!("a panic: {}", says.unwrap_or_else(|| "of another kind".to_owned())))
@@ -67,29 +84,35 @@ pub(super) fn explore(rules: &Rules) -> Found {
 }
 
 /// One sequence: as it was chosen, and by the first step from then on.
-fn run(rules: &Rules, choices: &mut Vec<Choice>, taken: &mut Vec<Step>, counts: bool) -> Checked<(usize, Stats)> {
-    let mut world = World::new(rules)?;
+fn run<S: Subject>(
+    rules: &Rules,
+    choices: &mut Vec<Choice>,
+    taken: &mut Vec<Step>,
+    counts: bool,
+) -> Checked<(usize, Stats)> {
+    let mut subject = S::new(rules)?;
     // What led there was looked at before.
     let known = choices.len().saturating_sub(1);
     for depth in 0..rules.depth {
-        let steps = world.steps();
+        let steps = subject.steps();
         if steps.is_empty() {
             break;
         }
         if choices.len() == depth {
             choices.push(Choice { taken: 0, of: steps.len() });
         }
-        let step = steps[choices[depth].taken];
+        // Of threads another may take over than the last time.
+        let step = steps[choices[depth].taken.min(steps.len() - 1)];
         taken.push(step);
-        world.step(step)?;
+        subject.step(step)?;
         if depth >= known {
-            world.check()?;
+            subject.check()?;
         }
     }
-    world.finish(counts)
+    subject.finish(counts)
 }
 
 /// That of the fewest steps. No more are looked for than it takes.
-pub(super) fn shortest(rules: &Rules) -> Option<Fault> {
-    (0..12).find_map(|depth| explore(&Rules { depth, ..*rules }).fault)
+pub(super) fn shortest<S: Subject>(rules: &Rules) -> Option<Fault> {
+    (0..12).find_map(|depth| explore::<S>(&Rules { depth, ..*rules }).fault)
 }

@@ -2,7 +2,7 @@
 
 use super::rules::Outcome;
 use crate::time::BoxFuture;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -67,67 +67,85 @@ struct Gate {
 }
 
 #[derive(Default)]
-pub(super) struct Site(Mutex<State>);
+pub(super) struct Site {
+    state: Mutex<State>,
+    /// A loader is to end.
+    ends: Condvar,
+}
 
 impl Site {
     /// The row is written.
     pub(super) fn write(&self) -> Page {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         state.made += 1;
         state.page()
     }
 
     pub(super) fn page(&self) -> Page {
-        self.0.lock().page()
+        self.state.lock().page()
     }
 
-    /// A new loader, and its number.
-    pub(super) fn loader(self: &Arc<Self>) -> (usize, impl FnOnce() -> Loading + Send + 'static) {
-        let site = Arc::clone(self);
-        let mut state = self.0.lock();
-        let loader = state.loaders.len();
-        state.loaders.push(Gate::default());
-        drop(state);
-        let call = move || {
-            let mut state = site.0.lock();
-            state.events.push(Event::Called { loader });
-            state.loaders[loader].is_on = true;
-            let page = state.page();
-            drop(state);
+    /// A new loader, for tasks.
+    pub(super) fn loader(self: &Arc<Self>) -> impl FnOnce() -> Loading + Send + 'static {
+        let (site, loader) = (Arc::clone(self), self.state.lock().add());
+        move || {
+            let page = site.state.lock().call(loader);
             Loading { site, loader, page }
-        };
-        (loader, call)
+        }
+    }
+
+    /// A new loader, for threads.
+    pub(super) fn blocking_loader(self: &Arc<Self>) -> impl FnOnce() -> Result<Page, Refused> + Send + 'static {
+        let (site, loader) = (Arc::clone(self), self.state.lock().add());
+        move || {
+            let mut state = site.state.lock();
+            let page = state.call(loader);
+            let outcome = loop {
+                match state.loaders[loader].outcome {
+                    Some(outcome) => break outcome,
+                    None => site.ends.wait(&mut state),
+                }
+            };
+            let page = state.end(loader, outcome, page);
+            drop(state);
+            comes_to(outcome, page)
+        }
     }
 
     pub(super) fn spawn(&self, refresh: BoxFuture) {
-        self.0.lock().spawned.push(refresh);
+        self.state.lock().spawned.push(refresh);
     }
 
     pub(super) fn take_spawned(&self) -> Vec<BoxFuture> {
-        std::mem::take(&mut self.0.lock().spawned)
+        std::mem::take(&mut self.state.lock().spawned)
     }
 
     pub(super) fn take_events(&self) -> Vec<Event> {
-        std::mem::take(&mut self.0.lock().events)
+        std::mem::take(&mut self.state.lock().events)
+    }
+
+    pub(super) fn has_events(&self) -> bool {
+        !self.state.lock().events.is_empty()
     }
 
     /// Those that have been called, and are neither over nor told how to end.
     pub(super) fn waiting(&self) -> Vec<usize> {
-        let state = self.0.lock();
+        let state = self.state.lock();
         let is_waiting = |loader: &usize| state.loaders[*loader].is_waiting();
         (0..state.loaders.len()).filter(is_waiting).collect()
     }
 
     pub(super) fn is_waiting(&self, loader: usize) -> bool {
-        self.0.lock().loaders[loader].is_waiting()
+        self.state.lock().loaders[loader].is_waiting()
     }
 
     pub(super) fn end(&self, loader: usize, outcome: Outcome) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let gate = &mut state.loaders[loader];
         gate.outcome = Some(outcome);
         let waker = gate.waker.take();
         drop(state);
+        self.ends.notify_all();
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -135,6 +153,25 @@ impl Site {
 }
 
 impl State {
+    fn add(&mut self) -> usize {
+        self.loaders.push(Gate::default());
+        self.loaders.len() - 1
+    }
+
+    /// A loader is called, and reads the row.
+    fn call(&mut self, loader: usize) -> Page {
+        self.events.push(Event::Called { loader });
+        self.loaders[loader].is_on = true;
+        self.page()
+    }
+
+    fn end(&mut self, loader: usize, outcome: Outcome, page: Page) -> Page {
+        self.loaders[loader].is_on = false;
+        let page = Page { is_kept: outcome != Outcome::Fleeting, ..page };
+        self.events.push(Event::Ended { loader, outcome, page });
+        page
+    }
+
     fn page(&mut self) -> Page {
         self.serials += 1;
         Page { made: self.made, serial: self.serials, is_kept: true }
@@ -158,8 +195,8 @@ impl Future for Loading {
     type Output = Result<Page, Refused>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let (loader, mut page) = (self.loader, self.page);
-        let mut state = self.site.0.lock();
+        let loader = self.loader;
+        let mut state = self.site.state.lock();
         let gate = &mut state.loaders[loader];
         let Some(outcome) = gate.outcome else {
             let former = gate.waker.replace(cx.waker().clone());
@@ -167,21 +204,23 @@ impl Future for Loading {
             drop(former);
             return Poll::Pending;
         };
-        gate.is_on = false;
-        page.is_kept = outcome != Outcome::Fleeting;
-        state.events.push(Event::Ended { loader, outcome, page });
+        let page = state.end(loader, outcome, self.page);
         drop(state);
-        match outcome {
-            Outcome::Value | Outcome::Fleeting => Poll::Ready(Ok(page)),
-            Outcome::Failure => Poll::Ready(Err(Refused)),
-            Outcome::Panic => std::panic::resume_unwind(Box::new(Blown)),
-        }
+        Poll::Ready(comes_to(outcome, page))
+    }
+}
+
+fn comes_to(outcome: Outcome, page: Page) -> Result<Page, Refused> {
+    match outcome {
+        Outcome::Value | Outcome::Fleeting => Ok(page),
+        Outcome::Failure => Err(Refused),
+        Outcome::Panic => std::panic::resume_unwind(Box::new(Blown)),
     }
 }
 
 impl Drop for Loading {
     fn drop(&mut self) {
-        let mut state = self.site.0.lock();
+        let mut state = self.site.state.lock();
         let gate = &mut state.loaders[self.loader];
         if gate.is_on {
             gate.is_on = false;

@@ -2,7 +2,9 @@
 
 use super::oracle::{Checked, Got, Oracle, Plan};
 use super::rules::{BACKOFF, Budget, Outcome, Rules, Step, TICK, TTL, Write};
+use super::search::Subject;
 use super::site::{Blown, Flag, Page, Refused, Site};
+use crate::builder::Builder;
 use crate::cache::{Cache, Shared};
 use crate::entry::Fetched;
 use crate::error::Error;
@@ -18,7 +20,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-static KEY: u8 = 7;
+pub(super) static KEY: u8 = 7;
 
 /// What a call comes to; nothing if it is a refresh beside one.
 type Answer = Option<Result<Fetched<Page>, Error<Refused>>>;
@@ -38,7 +40,7 @@ pub(super) struct World {
     oracle: Oracle,
 }
 
-fn seconds(seconds: u64) -> Duration {
+pub(super) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
@@ -50,21 +52,33 @@ fn at_once<T>(future: impl Future<Output = T>) -> Checked<T> {
     }
 }
 
-impl World {
-    pub(super) fn new(rules: &Rules) -> Checked<Self> {
+/// The settings of the cache.
+pub(super) fn builder(rules: &Rules, clock: &ManualClock) -> Builder<u8, Page, Refused> {
+    Cache::builder()
+        .memory(Memory::new(1))
+        .ttl_of(|page: &Page| if page.is_kept { seconds(TTL) } else { Duration::ZERO })
+        .ttl_jitter(0.0)
+        .early_refresh(rules.policy())
+        .stale_while_revalidate(seconds(rules.revalidate()))
+        .stale_if_error(seconds(rules.if_error()))
+        .backoff(seconds(BACKOFF), seconds(1_000))
+        .load_timeout(None)
+        .clock(clock.clone())
+        .timer(clock.clone())
+        .rng(|| 0.0)
+}
+
+/// Each loader that waits may end.
+pub(super) fn loaders_end(site: &Site, left: &Budget) -> Vec<Step> {
+    let outcomes = &Outcome::ALL[..if left.odd > 0 { 4 } else { 1 }];
+    let waiting = site.waiting().into_iter();
+    waiting.flat_map(|loader| outcomes.iter().map(move |outcome| Step::End(loader, *outcome))).collect()
+}
+
+impl Subject for World {
+    fn new(rules: &Rules) -> Checked<Self> {
         let (clock, site) = (ManualClock::new(), Arc::new(Site::default()));
-        let mut builder = Cache::builder()
-            .memory(Memory::new(1))
-            .ttl_of(|page: &Page| if page.is_kept { seconds(TTL) } else { Duration::ZERO })
-            .ttl_jitter(0.0)
-            .early_refresh(rules.policy())
-            .stale_while_revalidate(seconds(rules.revalidate()))
-            .stale_if_error(seconds(rules.if_error()))
-            .backoff(seconds(BACKOFF), seconds(1_000))
-            .load_timeout(None)
-            .clock(clock.clone())
-            .timer(clock.clone())
-            .rng(|| 0.0);
+        let mut builder = builder(rules, &clock);
         if rules.spawner {
             let site = Arc::clone(&site);
             builder = builder.spawner(move |refresh| site.spawn(refresh));
@@ -81,8 +95,7 @@ impl World {
         Ok(world)
     }
 
-    /// All that may happen next.
-    pub(super) fn steps(&self) -> Vec<Step> {
+    fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         let left = &self.left;
         let waiting = self.actors.iter().enumerate().filter(|(_, actor)| actor.future.is_some());
@@ -96,30 +109,13 @@ impl World {
                 steps.push(Step::Drop(number));
             }
         }
-        for loader in self.site.waiting() {
-            let outcomes = Outcome::ALL.into_iter().take(if left.odd > 0 { 4 } else { 1 });
-            steps.extend(outcomes.map(|outcome| Step::End(loader, outcome)));
-        }
-        let ours = [(left.reads, Step::Read), (left.asks, Step::Ask), (left.ticks, Step::Tick)];
-        steps.extend(ours.into_iter().filter(|(left, _)| *left > 0).map(|(_, step)| step));
-        if left.writes > 0 {
-            steps.extend(Write::ALL.map(Step::Write));
-        }
+        steps.extend(loaders_end(&self.site, left));
+        steps.extend(left.steps());
         steps
     }
 
-    pub(super) fn step(&mut self, step: Step) -> Checked {
-        let left = &mut self.left;
-        match step {
-            Step::Read => left.reads -= 1,
-            Step::Ask => left.asks -= 1,
-            Step::Tick => left.ticks -= 1,
-            Step::Poke(_) => left.pokes -= 1,
-            Step::Drop(_) => left.drops -= 1,
-            Step::End(_, Outcome::Value) | Step::Poll(_) => {}
-            Step::End(..) => left.odd -= 1,
-            Step::Write(_) => left.writes -= 1,
-        }
+    fn step(&mut self, step: Step) -> Checked {
+        self.left.take(step);
         match step {
             Step::Read | Step::Ask => self.call(step == Step::Ask)?,
             Step::Poll(actor) | Step::Poke(actor) => {
@@ -140,13 +136,53 @@ impl World {
         self.see_store()
     }
 
+    fn check(&mut self) -> Checked {
+        self.oracle.counts_flights(self.shared().group.in_flight())?;
+        if self.oracle.may_get() {
+            let got = at_once(self.cache.get(&KEY))?.map_err(|error| error.to_string())?;
+            self.oracle.got(got.map(|fetched| (fetched.value, fetched.source)))?;
+        }
+        let woken = |actor: &Actor| actor.future.is_some() && actor.woken.is_up();
+        if self.actors.iter().any(woken) { Ok(()) } else { self.oracle.rests(|loader| self.site.is_waiting(loader)) }
+    }
+
+    /// Lets every loader end, and polls whoever is woken, until nobody is left.
+    fn finish(mut self, counts: bool) -> Checked<(usize, Stats)> {
+        let mut steps = 0;
+        loop {
+            let woken = self.actors.iter().position(|actor| actor.future.is_some() && actor.woken.is_up());
+            let step = match (woken, self.site.waiting().first()) {
+                (Some(actor), _) => Step::Poll(actor),
+                (None, Some(loader)) => Step::End(*loader, Outcome::Value),
+                (None, None) => break,
+            };
+            self.step(step)?;
+            steps += 1;
+        }
+        self.check()?;
+        if let Some(actor) = self.actors.iter().position(|actor| actor.future.is_some()) {
+            return Err(format!("{actor} waits for ever"));
+        }
+        self.oracle.nothing_is_left(&self.shared().inner, self.cache.waiters(&KEY))?;
+        if counts {
+            self.oracle.counted(&self.cache.stats())?;
+        }
+        let Self { cache, oracle, .. } = self;
+        if Arc::strong_count(&cache.shared) == 1 {
+            Ok((steps, oracle.counts))
+        } else {
+            Err("the cache is kept".to_owned())
+        }
+    }
+}
+
+impl World {
     fn call(&mut self, is_ask: bool) -> Checked {
-        let (cache, (_, loader)) = (self.cache.clone(), self.site.loader());
+        let (cache, loader) = (self.cache.clone(), self.site.loader());
         self.begin(async move {
             Some(if is_ask { cache.refresh(&KEY, loader).await } else { cache.get_or_load(&KEY, loader).await })
         });
-        let actor = self.actors.len() - 1;
-        let plan = if is_ask { self.oracle.ask() } else { self.oracle.read() };
+        let (actor, plan) = if is_ask { self.oracle.ask() } else { self.oracle.read() };
         let got = self.poll(actor)?;
         self.oracle.began(actor, &plan, &self.site.take_events(), &got)?;
         let expected = usize::from(matches!(plan, Plan::Served { spawned: true, .. }));
@@ -209,55 +245,5 @@ impl World {
     fn see_store(&mut self) -> Checked {
         let entry = BlockingStore::get(self.cache.store(), &KEY, Time::START).expect("memory does not fail");
         self.oracle.sees(entry.as_ref())
-    }
-
-    /// All that can be told from outside. Needs to be done once after the same steps.
-    pub(super) fn check(&mut self) -> Checked {
-        self.oracle.counts_flights(self.shared().group.in_flight())?;
-        if self.oracle.may_get() {
-            let got = at_once(self.cache.get(&KEY))?.map_err(|error| error.to_string())?;
-            self.oracle.got(got.map(|fetched| (fetched.value, fetched.source)))?;
-        }
-        let woken = |actor: &Actor| actor.future.is_some() && actor.woken.is_up();
-        if self.actors.iter().any(woken) { Ok(()) } else { self.oracle.rests(|loader| self.site.is_waiting(loader)) }
-    }
-
-    /// Lets every loader end, and polls whoever is woken, until nobody is left. Tells how many steps that took. The statistics are
-    /// looked at as well if `counts`, which takes longer than a sequence.
-    pub(super) fn finish(mut self, counts: bool) -> Checked<(usize, Stats)> {
-        let mut steps = 0;
-        loop {
-            let woken = self.actors.iter().position(|actor| actor.future.is_some() && actor.woken.is_up());
-            let step = match (woken, self.site.waiting().first()) {
-                (Some(actor), _) => Step::Poll(actor),
-                (None, Some(loader)) => Step::End(*loader, Outcome::Value),
-                (None, None) => break,
-            };
-            self.step(step)?;
-            steps += 1;
-        }
-        self.check()?;
-        if let Some(actor) = self.actors.iter().position(|actor| actor.future.is_some()) {
-            return Err(format!("{actor} waits for ever"));
-        }
-        self.nothing_is_left()?;
-        if counts {
-            self.oracle.counted(&self.cache.stats())?;
-        }
-        let Self { cache, oracle, .. } = self;
-        if Arc::strong_count(&cache.shared) == 1 {
-            Ok((steps, oracle.counts))
-        } else {
-            Err("the cache is kept".to_owned())
-        }
-    }
-
-    fn nothing_is_left(&self) -> Checked {
-        let inner = &self.shared().inner;
-        let (remembered, expected) = (inner.loads.len(), self.oracle.remembered());
-        if remembered == expected && inner.refreshing.is_empty() && self.cache.waiters(&KEY) == 0 {
-            return Ok(());
-        }
-        Err(format!("something is left: {remembered} keys are remembered, not {expected}"))
     }
 }

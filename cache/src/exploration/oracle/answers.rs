@@ -114,6 +114,7 @@ impl Got {
             Self::Page(page, source) => format!("{page:?} from {source:?}"),
             Self::Failed => "an error".to_owned(),
             Self::Panicked => "a panic".to_owned(),
+            Self::Wrong(what) => what.clone(),
         }
     }
 }

@@ -12,16 +12,20 @@ impl Oracle {
     }
 
     /// A `refresh` begins.
-    pub(in super::super) fn ask(&mut self) -> Plan {
+    pub(in super::super) fn ask(&mut self) -> (usize, Plan) {
         let actor = self.add(Kind::Ask);
         self.owners.push(actor);
-        Plan::Goes
+        (actor, Plan::Goes)
     }
 
     /// A `get_or_load` begins.
-    pub(in super::super) fn read(&mut self) -> Plan {
+    pub(in super::super) fn read(&mut self) -> (usize, Plan) {
         let actor = self.add(Kind::Read { instead: None });
         self.owners.push(actor);
+        (actor, self.plan(actor))
+    }
+
+    fn plan(&mut self, actor: usize) -> Plan {
         let now = self.now;
         let Some(stored) = self.stored.filter(|stored| now < stored.stale_until) else { return Plan::Goes };
         if now < stored.fresh_until {
