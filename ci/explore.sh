@@ -8,10 +8,10 @@
 #
 # - What decides for a store with leases, `Fill`, over a model of the store: a few fills, writes, lost leases and failures. It prints
 #   how many states that was; then the controls: schemes that are known to be wrong, and how few steps show it.
-# - The cache itself, with its store in memory, where nothing but loaders is ever waited for: a few calls, ends of loaders, polls,
-#   calls that are dropped, writes, and time. It prints how many sequences that was, and how many steps. The controls are the
-#   patches in loom-tests/mutants whose head says `Explored by: TEST`: each is applied to a copy of the tree, where that test
-#   must fail; the shortest sequence that shows it is printed.
+# - The cache itself, for tasks and for threads, with its store in memory, where nothing but loaders is ever waited for: a few
+#   calls, ends of loaders, polls, calls that are dropped, writes, and time. It prints how many sequences that was, and how many
+#   steps. The controls are the patches in loom-tests/mutants whose head says `Explored by: TEST`: each is applied to a copy of
+#   the tree, where that test must fail; the shortest sequence that shows it is printed.
 
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -97,6 +97,8 @@ fn exploration_of_loads_on_demand() {
 fn exploration_of_leaving() {
     let near = Budget { reads: 3, drops: 2, odd: 1, ..NOTHING };
     assert_sound("leaving", RULES, [near, Budget { reads: 5, drops: 3, ..near }]);
+    let near = Budget { reads: 3, drops: 1, odd: 2, ..NOTHING };
+    assert_sound("leaving", RULES, [near, Budget { reads: 4, drops: 2, ..near }]);
 }
 
 #[test]
