@@ -6,8 +6,6 @@ use std::time::Duration;
 pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
     pub(crate) end: End,
-    /// Whether the cache counts it: not if it is called past the cache.
-    pub(crate) counts: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -39,11 +37,11 @@ impl Plan {
             1..3 if !quiet => End::Error,
             _ => End::Value,
         };
-        Self { steps, end, counts: true }
+        Self { steps, end }
     }
 
     /// A short one for the calls that loaders make.
     pub(crate) fn leaf() -> Self {
-        Self { steps: Vec::new(), end: End::Value, counts: true }
+        Self { steps: Vec::new(), end: End::Value }
     }
 }

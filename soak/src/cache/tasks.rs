@@ -75,7 +75,6 @@ impl Task {
                 self.read("task: call with a timeout", &[key], may, |call| Box::pin(run(call))).await;
             }
             15 if !quiet => {
-                let plan = Plan { counts: false, ..plan };
                 let run = |call| async move { list(cache.call(&key).bypass().get_or_load(load(call, plan)).await) };
                 self.read("task: call past the cache", &[key], may, |call| Box::pin(run(call))).await;
             }
@@ -205,7 +204,7 @@ impl Field {
     ) -> Pin<Box<dyn Future<Output = Result<Vec<Datum>, Fault>> + Send>> {
         let field = self.clone();
         Box::pin(async move {
-            let since = field.world.load(plan.counts);
+            let since = field.world.load();
             for step in &plan.steps {
                 match *step {
                     Step::Pause(time) => field.alarm.sleep(time).await,

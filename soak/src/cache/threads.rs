@@ -74,7 +74,6 @@ impl Caller {
             15 if !quiet => self.read("thread: call past the cache", &[key], may, |read| {
                 let field = field.clone();
                 let call = read.number;
-                let plan = Plan { counts: false, ..plan };
                 let load = move || Ok(only(field.load(call, &[key], &plan)?));
                 cache.call(&key).bypass().get_or_load(load).map(one)
             }),
@@ -190,7 +189,7 @@ pub(crate) fn only(values: Vec<Datum>) -> Datum {
 impl Field {
     /// The loader.
     fn load(&self, call: u64, keys: &[u32], plan: &Plan) -> Result<Vec<Datum>, Fault> {
-        let since = self.world.load(plan.counts);
+        let since = self.world.load();
         for step in &plan.steps {
             match *step {
                 Step::Pause(time) => thread::sleep(time),

@@ -38,7 +38,7 @@ pub(crate) struct Fault {
 pub(crate) struct World {
     pages: Vec<Mutex<Page>>,
     tick: AtomicU64,
-    /// Runs of a loader that have begun, and that the cache counts.
+    /// Runs of a loader that have begun.
     runs: AtomicU64,
 }
 
@@ -123,9 +123,9 @@ impl World {
         self.page(key).loads
     }
 
-    /// A loader begins, which may be one that the cache counts. Returns when.
-    pub(crate) fn load(&self, counts: bool) -> u64 {
-        self.runs.fetch_add(counts.into(), Ordering::SeqCst);
+    /// A loader begins. Returns when.
+    pub(crate) fn load(&self) -> u64 {
+        self.runs.fetch_add(1, Ordering::SeqCst);
         self.now()
     }
 
