@@ -18,7 +18,7 @@ need_apt cc build-essential
 
 # install VERSION: unless it is there.
 install() {
-    cargo "+$1" --version >/dev/null 2>&1 || { command -v rustup >/dev/null && timeout 300 rustup toolchain install "$1" --profile minimal; }
+    cargo "+$1" --version >/dev/null 2>&1 || { command -v rustup >/dev/null && timeout 90 rustup toolchain install "$1" --profile minimal; }
 }
 
 # compiles MANIFEST OPTIONS..: the package of that manifest, with its own oldest compiler.

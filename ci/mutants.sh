@@ -11,7 +11,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 wanted=90
-limit=30
 
 # suites: those that notice most in the least time come first.
 case ${1:-} in
@@ -34,13 +33,13 @@ need_cargo_tool mutants cargo-mutants
 
 # mutants SUITES [OPTIONS]: tries what no earlier suites have noticed. Only these suites are built, as most of the time goes
 # into building. A mutant that makes a caller wait for ever is ended by the time limit, five times what the tests took
-# without one and at least 30 s, and counts as noticed.
+# without one and at least 40 s, and counts as noticed.
 mutants() {
     local options status=0
     read -ra options <<<"$1"
     shift
     cargo mutants -p oneflight --output "$out" --iterate "${files[@]/#/--file=src/}" "${options[@]/#/--cargo-arg=}" \
-        --jobs "${JOBS:-1}" --minimum-test-timeout "$limit" --build-timeout 300 --no-shuffle "$@" || status=$?
+        --jobs "${JOBS:-1}" --minimum-test-timeout 40 --build-timeout 300 --no-shuffle "$@" || status=$?
     # 2: some were missed, 3: some ran into the time limit. Whether that is too many is decided below.
     ((status == 0 || status == 2 || status == 3)) || return "$status"
     cat "$out/mutants.out/caught.txt" >>"$out/caught.txt"
