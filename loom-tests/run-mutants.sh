@@ -83,16 +83,16 @@ for patch in "$patches"/*"$filter"*.patch; do
     name=$(basename "$patch" .patch)
     mapfile -t killers < <(sed -n 's/^Killed by: //p' "$patch")
     : >"$log"
+    if ! patch -p1 --fuzz=0 --batch --quiet --dry-run <"$patch" >"$log" 2>&1; then
+        report "$name" - "no longer applies"
+        continue
+    fi
     if ((${#killers[@]} == 0)) && grep -q '^Explored by: ' "$patch"; then
-        # For ci/explore.sh alone.
+        # For ci/explore.sh alone, but that it applies.
         continue
     fi
     if ((${#killers[@]} == 0)); then
         report "$name" - "names no model"
-        continue
-    fi
-    if ! patch -p1 --fuzz=0 --batch --quiet --dry-run <"$patch" >"$log" 2>&1; then
-        report "$name" - "no longer applies"
         continue
     fi
     patch -p1 --fuzz=0 --batch --quiet <"$patch"
