@@ -239,6 +239,8 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
                 Sight::Landed => return Followed::Value(self.collect()),
                 Sight::Value(value) => {
                     self.seat = None;
+                    // As in `own`: it may be the last that holds the flight.
+                    drop(self);
                     return Followed::Value(own(value));
                 }
                 Sight::Abandoned => return self.give_up(CallError::Abandoned),
@@ -288,7 +290,11 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
         V: Clone,
     {
         match self.leave(error == CallError::TimedOut) {
-            Some(value) => Followed::Value(own(value)),
+            Some(value) => {
+                // As in `wait_until`.
+                drop(self);
+                Followed::Value(own(value))
+            }
             None => Followed::Failed(error),
         }
     }

@@ -8,9 +8,9 @@ use core::cell::Cell;
 use core::future::poll_fn;
 use core::panic::AssertUnwindSafe;
 use core::task::{Context, Poll, Waker};
-use oneflight::{AsyncGroup, SyncGroup};
+use oneflight::{AsyncGroup, OnAbandon, SyncGroup};
 use std::panic::catch_unwind;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 /// Panics when it is dropped.
@@ -178,4 +178,29 @@ fn c8_a_clone_is_not_leaked_when_the_drop_of_the_value_itself_panics() {
             }
         });
     }
+}
+
+/// A thread that does not take over looks at the flight itself, and may be the last that holds it.
+#[test]
+fn c8_a_thread_that_does_not_take_over_leaks_no_clone_when_the_drop_of_the_value_itself_panics() {
+    assert_no_value_is_left("a thread", |census| {
+        let group: &'static AsyncGroup<u32, Wild> = Box::leak(Box::new(AsyncGroup::new()));
+        let lead = group.try_lead(&1).expect("no flight is on");
+        let mut other = Box::pin(group.call(&1).run(|| async { unreachable!("the guard leads") }));
+        assert!(other.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let (landed, has_landed) = mpsc::channel();
+        let follower = thread::spawn(move || {
+            ON_CLONE.set(Some(Box::new(move || {
+                has_landed.recv().expect("the leader tells");
+                drop(other);
+            })));
+            let call = group.call(&1).on_abandon(OnAbandon::Fail);
+            call.run_blocking(|| unreachable!("the guard leads")).expect("it has landed")
+        });
+        until("both wait", || group.waiters(&1) == 2);
+        let outcome = lead.land(Wild { _counted: census.thing(1), bomb: Some(Bomb) });
+        landed.send(()).expect("the follower listens");
+        drop(outcome);
+        follower.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+    });
 }
