@@ -43,14 +43,17 @@ mutants() {
     # 2: some were missed, 3: some ran into the time limit. Whether that is too many is decided below.
     ((status == 0 || status == 2 || status == 3)) || return "$status"
     cat "$out/mutants.out/caught.txt" >>"$out/caught.txt"
+    cat "$out/mutants.out/timeout.txt" >>"$out/timeout.txt"
     cat "$out/mutants.out/unviable.txt" >>"$out/unviable.txt"
+    # Those are noticed: the next suites are not to wait for them again.
+    cat "$out/mutants.out/timeout.txt" >>"$out/mutants.out/caught.txt"
 }
 
 enough_caught() {
     local caught missed timeout viable
     caught=$(wc -l <"$out/caught.txt")
     missed=$(wc -l <"$out/mutants.out/missed.txt")
-    timeout=$(wc -l <"$out/mutants.out/timeout.txt")
+    timeout=$(wc -l <"$out/timeout.txt")
     viable=$((caught + timeout + missed))
     ((viable > 0)) || die "no viable mutant: nothing was tried"
     if ((missed > 0)); then

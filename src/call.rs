@@ -204,7 +204,9 @@ impl<V> Defaults<V> {
 
 impl<P> Options<P> {
     fn with_share_if<F>(self, share_if: F) -> Options<F> {
-        let Self { wait_timeout, max_attempts, on_abandon, .. } = self;
+        let Self { wait_timeout, max_attempts, on_abandon, share_if: former } = self;
+        // Not with the new one on its way out, which would leak if the destructor panicked.
+        drop(former);
         Options { wait_timeout, max_attempts, on_abandon, share_if: Some(share_if) }
     }
 }

@@ -90,6 +90,24 @@ impl Drop for Edge {
     }
 }
 
+/// The mark that this thread runs work of a flight of tasks; dropping it takes the mark back.
+#[derive(Debug)]
+#[must_use = "the work has been run when this is dropped"]
+pub(crate) struct Run<'l>(&'l LeaderCell);
+
+/// Marks this thread as the one that all wait for who wait for the flight of `leader`. Between the polls of its work they wait for
+/// none.
+pub(crate) fn begin_run(leader: &LeaderCell) -> Run<'_> {
+    leader.set(ThreadNumber::current());
+    Run(leader)
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.0.set(None);
+    }
+}
+
 /// The mark that this thread polls a batch; dropping it takes the mark back.
 #[derive(Debug)]
 #[must_use = "the poll is over when this is dropped"]

@@ -76,7 +76,8 @@
 //! - **`critical-section`**: [`AsyncGroup`] without `std` (`default-features = false`), on the `critical-section` crate, whose
 //!   implementation the target's runtime supplies. One of the two is needed: without, the crate does not compile, and says so.
 //! - **`deadlock-detection`**: a call that would close a circle of threads that wait for each other gets
-//!   [`CallError::WouldDeadlock`]. Costs a process-wide lock for each call that has to sleep, nothing for others.
+//!   [`CallError::WouldDeadlock`]. Costs a process-wide lock for each call that has to sleep and for each
+//!   poll of a batch of tasks, nothing for others.
 //! - **`loom`**: under `--cfg loom` the groups are built on loom's types, so that your own loom models can run through them.
 //!   Build a new group in each iteration. A `wait_timeout` other than zero never fires there, and `deadlock-detection` is
 //!   off. Without `--cfg loom` the feature does nothing.
@@ -95,7 +96,8 @@
 //! - Without `std` there is no clock (no `max_flight_age`), no re-entrancy report, and a panic reaches whoever drives:
 //!   where panics unwind, the caller whose work it was then panics as well. Interrupts are masked while a table or a flight is
 //!   looked at, for longer the more tasks wait.
-//! - A [`Lead`] that is leaked keeps its flight on; [`forget`](SyncGroup::forget) frees the key.
+//! - A [`Lead`] that is leaked, or a task's call that leads, keeps its flight on; [`forget`](SyncGroup::forget) frees the key.
+//!   What such a call has left in the flight may outlive the group.
 //! - Without `deadlock-detection`, threads that wait for each other in a circle hang, as with locks.
 //! - What is told by thread (re-entrancy) is told to the first 2^31 - 1 threads of a process. While the thread-locals of a thread
 //!   are destroyed, a batch that is polled there is not told of its own keys: it waits.

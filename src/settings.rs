@@ -28,7 +28,9 @@ impl<V> Settings<V, DefaultHashBuilder> {
 
 impl<V, S> Settings<V, S> {
     pub(crate) fn with_hasher<H>(self, hasher: H) -> Settings<V, H> {
-        let Self { shards, hasher: _, clock, defaults } = self;
+        let Self { shards, hasher: former, clock, defaults } = self;
+        // Not with the new one on its way out, which would leak if the destructor panicked.
+        drop(former);
         Settings { shards, hasher, clock, defaults }
     }
 

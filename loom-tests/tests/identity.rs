@@ -2,7 +2,9 @@
 
 #![cfg(loom)]
 
+use core::sync::atomic::Ordering;
 use loom::sync::Arc;
+use loom::sync::atomic::AtomicU32;
 use oneflight::Role;
 use oneflight_loom_tests::{
     KEY, Works, assert_nothing_left, assert_served, check, join, join_all, lead, new_group, spawn, until_waiting,
@@ -58,6 +60,24 @@ fn forget_unshared_races_a_join() {
         let followed = join(follower);
         assert!(!(unshared && followed.value == 0), "nobody shares it, and somebody follows");
         assert_eq!(led.shared, followed.value == 0);
+        assert_nothing_left(&group);
+    });
+}
+
+/// A write, then `forget_all`, then a call: it never gets what a flight read before the write, though writer and reader have no
+/// lock in common but those of the group.
+#[test]
+fn forget_all_races_a_flight_that_begins() {
+    check(|| {
+        let (group, written) = (new_group(), Arc::new(AtomicU32::new(1)));
+        let other = {
+            let written = Arc::clone(&written);
+            spawn(&group, move |group| group.do_call(&KEY, || written.load(Ordering::Relaxed)))
+        };
+        written.store(2, Ordering::Relaxed);
+        group.forget_all();
+        assert_eq!(group.do_call(&KEY, || written.load(Ordering::Relaxed)), 2);
+        join(other);
         assert_nothing_left(&group);
     });
 }

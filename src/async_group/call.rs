@@ -25,6 +25,9 @@ where
     ///
     /// A panic of work that no caller is left to hear of goes on in the spawned task.
     ///
+    /// It concerns the work that this call makes: one that follows work made by a call without it does not keep that alive.
+    /// Inline work and that of [`run_blocking`](Self::run_blocking) stays with its caller, with it or without.
+    ///
     /// # Panics
     ///
     /// If the group has no spawner.

@@ -259,6 +259,14 @@ where
         is_maker: bool,
         f: impl FnOnce() -> R,
     ) -> Result<R, Option<Arrival<V>>> {
+        #[cfg(all(feature = "deadlock-detection", not(loom)))]
+        let f = {
+            let leader = Arc::clone(&self.slot().leader);
+            move || {
+                let _run = crate::deadlock::begin_run(&leader);
+                f()
+            }
+        };
         if is_maker {
             let abandons = Abandons { place: self, last };
             let result = f();

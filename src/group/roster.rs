@@ -237,7 +237,9 @@ impl<V> Roster<V> {
         match (slept, self.sleeps(id)) {
             (false, true) => self.enqueue(id),
             (true, false) => self.dequeue(id),
-            _ => {}
+            // Another one than before.
+            (true, true) => self.are_alike = false,
+            (false, false) => {}
         }
         former
     }

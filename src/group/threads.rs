@@ -56,6 +56,24 @@ impl Deadline {
         }
     }
 
+    /// Runs work of the caller's own, and says how long it took, as that is no waiting. No clock is read without a limit.
+    fn timed<R>(self, worked: &mut Duration, work: impl FnOnce() -> R) -> R {
+        let begun = self.instant().map(|_| Instant::now());
+        let result = work();
+        if let Some(begun) = begun {
+            *worked = begun.elapsed();
+        }
+        result
+    }
+
+    /// The same, so much later.
+    fn put_off(self, by: Duration) -> Self {
+        match self {
+            Self::At(instant) => instant.checked_add(by).map_or(Self::Never, Self::At),
+            unmoved => unmoved,
+        }
+    }
+
     /// How long it is until then; `None`: for ever.
     fn left(self) -> Option<Duration> {
         match self {
@@ -134,7 +152,7 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             let loaded = work(missing(&keys, &leads));
             land_all(self, me, leads, loaded, &mut values);
         }
-        let deadline = Deadline::after(wait_timeout);
+        let mut deadline = Deadline::after(wait_timeout);
         for (index, following) in waits {
             let key = keys[index];
             let leading = match following.wait_until(deadline, self.defaults.max_attempts) {
@@ -144,13 +162,18 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
                 }
                 Followed::Lead(leading) => leading,
                 Followed::Failed(CallError::Abandoned) => {
-                    values[index] = Some(self.do_call_until(key, deadline, || single(work(Vec::from([key]))))?);
+                    let mut worked = Duration::ZERO;
+                    let work = || deadline.timed(&mut worked, || single(work(Vec::from([key]))));
+                    values[index] = Some(self.do_call_until(key, deadline, work)?);
+                    deadline = deadline.put_off(worked);
                     continue;
                 }
                 Followed::Failed(error) => return Err(error),
             };
-            let loaded = work(Vec::from([key]));
+            let mut worked = Duration::ZERO;
+            let loaded = deadline.timed(&mut worked, || work(Vec::from([key])));
             land_all(self, me, Vec::from([(index, leading)]), loaded, &mut values);
+            deadline = deadline.put_off(worked);
         }
         // Before there is a result, which would leak if the destructor panicked at the end of this function.
         drop(work);
@@ -177,7 +200,11 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         let newcomer = Newcomer { on_abandon, max_attempts };
         let leading = match self.enter(key, make_key, newcomer, sit, Following::new) {
             Entered::Lead(leading) => leading,
-            Entered::Reentrant => return Err((CallError::Reentrant, work)),
+            Entered::Reentrant => {
+                // As below.
+                drop(options.share_if);
+                return Err((CallError::Reentrant, work));
+            }
             Entered::Wait(following) => match following.wait(options.wait_timeout, options.max_attempts) {
                 Followed::Value(value) => {
                     // What was not needed goes first: the value would leak if a destructor panicked at the end of this function.
@@ -185,7 +212,10 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
                     return Ok(Outcome { value, role: Role::Followed, shared: true });
                 }
                 Followed::Lead(leading) => leading,
-                Followed::Failed(error) => return Err((error, work)),
+                Followed::Failed(error) => {
+                    drop(options.share_if);
+                    return Err((error, work));
+                }
             },
         };
         // A panic in the work drops the lead, which abandons the flight, and goes on up.

@@ -118,7 +118,8 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
     /// A call whose owned key is made by `make_key`, for keys that [`ToOwned`] cannot make: `Arc<str>` from `&str`, a
     /// tuple of owned parts from a tuple of borrowed ones.
     ///
-    /// `make_key` is called outside all locks and only by a caller that leads (or seemed to). It must make a key that is
+    /// `make_key` is called outside all locks and only by a caller that leads (or seemed to); if the type of the key has no
+    /// destructor, by followers as well, as such keys cost less to make than to do without. It must make a key that is
     /// equal to `key`: one that is not would be in flight where no one finds it.
     ///
     /// # Examples
@@ -244,7 +245,8 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
     /// # Errors
     ///
     /// - [`CallError::TimedOut`]: the limit has passed. The keys that this call led have landed; their values are lost to it.
-    /// - [`CallError::Reentrant`]: it was called from inside the work of one of the keys. Nothing has happened.
+    /// - [`CallError::Reentrant`]: it was called from inside the work of one of the keys. No work has run; keys that it led by
+    ///   then are free again, and taken over by those who follow already.
     /// - [`CallError::WouldDeadlock`], with the feature `deadlock-detection`: it would close a circle of waiting threads.
     ///
     /// # Panics

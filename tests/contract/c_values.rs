@@ -8,6 +8,7 @@ use core::cell::Cell;
 use core::future::poll_fn;
 use core::panic::AssertUnwindSafe;
 use core::task::{Context, Poll, Waker};
+use core::time::Duration;
 use oneflight::{AsyncGroup, OnAbandon, SyncGroup};
 use std::panic::catch_unwind;
 use std::sync::{Arc, mpsc};
@@ -63,6 +64,40 @@ fn c8_a_following_thread_leaks_no_value_when_the_drop_of_what_it_did_not_need_pa
             })
         });
     }
+}
+
+/// Nothing of a call that is refused is lost either: its work goes with the panic.
+#[test]
+fn c8_a_call_that_is_refused_leaks_no_work_when_the_drop_of_its_predicate_panics() {
+    for is_inside in [true, false] {
+        assert_no_value_is_left("refused", move |census| {
+            let group: SyncGroup<u32, Counted> = SyncGroup::new();
+            let lead = group.try_lead(&1).expect("no flight is on");
+            let call = |key: u32| {
+                let (bomb, unused) = (Bomb, census.thing(1));
+                let share_if = move |_: &Counted| core::ptr::from_ref(&bomb).is_aligned();
+                group.call(&key).wait_timeout(Duration::ZERO).share_if(share_if).run(move || unused).is_ok()
+            };
+            let was_served = if is_inside {
+                group.do_call(&2, || census.thing(u32::from(call(2))))
+            } else {
+                census.thing(u32::from(call(1)))
+            };
+            drop(lead);
+            was_served
+        });
+    }
+}
+
+#[test]
+fn c8_a_predicate_in_place_of_one_whose_drop_panics_is_not_leaked() {
+    assert_no_value_is_left("a predicate", |census| {
+        let group: SyncGroup<u32, Counted> = SyncGroup::new();
+        let (bomb, kept) = (Bomb, census.thing(1));
+        let call = group.call(&1).share_if(move |_| core::ptr::from_ref(&bomb).is_aligned());
+        let call = call.share_if(move |_| core::ptr::from_ref(&kept).is_aligned());
+        call.run(|| census.thing(2))
+    });
 }
 
 #[test]

@@ -176,6 +176,25 @@ pub(crate) fn d_forget_answers_whether_there_was_a_flight_and_forget_unshared_wh
     assert_eq!(group.stats().forgets, 2);
 }
 
+/// Of each key; those inside end as if nothing had happened.
+pub(crate) fn d_forget_all_closes_every_flight_to_newcomers<W: Way>() {
+    let group = group::<W, u32, u32>();
+    group.forget_all();
+    assert_eq!(group.stats().forgets, 0);
+    let old: Vec<_> = (0..20)
+        .map(|key| (group.leader(key, move || key), group.follower(key, || unreachable!("it follows"))))
+        .collect();
+    group.forget_all();
+    group.forget_all();
+    assert_eq!((group.in_flight(), group.stats().forgets), (20, 20));
+    for (key, (leader, follower)) in (0..20).zip(old) {
+        assert!(group.flight_info(&key).is_none());
+        assert_eq!(group.caller(key, move || 100 + key).value(), 100 + key);
+        assert_eq!([leader.value(), follower.value()], [key, key]);
+    }
+    assert_eq!(group.in_flight(), 0);
+}
+
 /// D3. Never: "nobody shares it" was answered and a follower is inside.
 pub(crate) fn d3_forget_unshared_racing_a_join_never_leaves_a_follower_in_what_nobody_shares<W: Way>() {
     let rounds = W::rounds(250);

@@ -8,6 +8,7 @@ use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use oneflight::{AsyncGroup, CallError, SyncGroup};
+use smol::future::yield_now;
 use std::future::{Future, poll_fn};
 use std::panic::catch_unwind;
 use std::sync::{Arc, Barrier};
@@ -189,6 +190,36 @@ fn e2_a_circle_through_a_batch_is_refused() {
             assert_eq!(values, [Err(CallError::WouldDeadlock); 2]);
             assert_eq!(other.join().expect("it does not panic"), Err(CallError::WouldDeadlock));
         });
+        assert_eq!(group.in_flight(), 0);
+    });
+}
+
+/// E2: work that a flight of tasks has taken is run by the thread that polls it, which need not be the one that polled it before.
+#[test]
+fn e2_a_circle_through_work_that_is_polled_again_is_refused() {
+    within_limit(|| {
+        let group: &'static AsyncGroup<u32, Inner> = Box::leak(Box::new(AsyncGroup::new()));
+        let both_lead = Arc::new(Barrier::new(2));
+        let inside = Arc::clone(&both_lead);
+        let work = || async move {
+            yield_now().await;
+            inside.wait();
+            group.call(&3).run_blocking(|| Ok(0)).map_or_else(Err, |outcome| outcome.value)
+        };
+        let mut call = Box::pin(group.do_call(&1, work));
+        let mut poll = || call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let first = thread::scope(|scope| scope.spawn(&mut poll).join().expect("it does not panic"));
+        assert!(first.is_pending());
+        let other = thread::spawn(move || {
+            group.do_call_blocking(&3, || {
+                both_lead.wait();
+                group.call(&1).run_blocking(|| Ok(0)).map_or_else(Err, |outcome| outcome.value)
+            })
+        });
+        let Poll::Ready(value) = poll() else { panic!("its work blocks") };
+        // One is refused, and its error is the other's value.
+        assert_eq!(value, Err(CallError::WouldDeadlock));
+        assert_eq!(other.join().expect("it does not panic"), Err(CallError::WouldDeadlock));
         assert_eq!(group.in_flight(), 0);
     });
 }

@@ -6,8 +6,8 @@ use crate::support::limits::{until, within_limit};
 use crate::support::way::{AnyGroup, Options, Setup, Way, group, group_with};
 use core::num::ParseIntError;
 use core::time::Duration;
-use oneflight::{CallError, Role, SyncGroup};
-use std::sync::Arc;
+use oneflight::{CallError, OnAbandon, Role, SyncGroup};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Instant;
 
@@ -260,6 +260,35 @@ fn h4_a_batch_waits_no_longer_than_its_limit() {
         assert_eq!(group.run_many(&[1], Some(Duration::MAX), ten_times), Ok(vec![10]));
         assert_eq!(group.in_flight(), 0);
     });
+}
+
+/// H4 for several keys: what the batch itself works for keys that it takes over is no waiting.
+#[test]
+fn h4_the_limit_of_a_batch_bounds_waiting_and_not_its_own_work() {
+    const LIMIT: Duration = Duration::from_secs(2);
+    for on_abandon in [OnAbandon::TakeOver, OnAbandon::Fail] {
+        within_limit(move || {
+            let group: SyncGroup<u32, u32> = SyncGroup::builder().on_abandon(on_abandon).build();
+            let [first, second] = [1, 2].map(|key| group.try_lead(&key).expect("it is free"));
+            let (worked, has_worked) = mpsc::channel();
+            thread::scope(|threads| {
+                let batch = threads.spawn(|| {
+                    group.run_many(&[1, 2], Some(LIMIT), |keys| {
+                        thread::sleep(LIMIT);
+                        worked.send(()).expect("the test listens");
+                        keys.into_iter().map(|key| key * 10).collect()
+                    })
+                });
+                until("it waits", || group.waiters(&1) == 1 && group.waiters(&2) == 1);
+                drop(first);
+                has_worked.recv().expect("the batch works");
+                // A moment for it to look at the second key, and to give up if it is to.
+                until("it waits for the second key, or has ended", || batch.is_finished() || group.in_flight() == 1);
+                assert_eq!(second.land(5).value, 5);
+                assert_eq!(batch.join().expect("it does not panic"), Ok(vec![10, 5]));
+            });
+        });
+    }
 }
 
 /// E1 for several keys: an error in place of a panic, and nothing has happened.

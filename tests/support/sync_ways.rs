@@ -102,6 +102,10 @@ macro_rules! way {
             fn forget_unshared(&self, key: &K) -> bool {
                 self.0.forget_unshared(key)
             }
+
+            fn forget_all(&self) {
+                self.0.forget_all();
+            }
             fn waiters(&self, key: &K) -> usize {
                 self.0.waiters(key)
             }

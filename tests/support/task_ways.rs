@@ -147,6 +147,10 @@ impl<K: Key, V: Value> AnyGroup<K, V> for TasksGroup<K, V> {
     fn forget_unshared(&self, key: &K) -> bool {
         of_either!(self.forget_unshared(key))
     }
+
+    fn forget_all(&self) {
+        of_either!(self.forget_all());
+    }
     fn waiters(&self, key: &K) -> usize {
         of_either!(self.waiters(key))
     }

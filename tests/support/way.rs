@@ -47,6 +47,7 @@ pub(crate) trait AnyGroup<K: Key, V: Value>: Clone + Send + Sync + 'static {
 
     fn forget(&self, key: &K) -> bool;
     fn forget_unshared(&self, key: &K) -> bool;
+    fn forget_all(&self);
     fn waiters(&self, key: &K) -> usize;
     fn flight_info(&self, key: &K) -> Option<FlightInfo>;
     fn in_flight(&self) -> usize;

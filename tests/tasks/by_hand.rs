@@ -42,6 +42,11 @@ impl<'a, T> Task<'a, T> {
         Self { future: Some(Box::pin(future)), wakes: Arc::clone(&other.wakes), polls: 0 }
     }
 
+    /// From now on it is polled with a waker of its own.
+    pub(crate) fn move_to_itself(&mut self) {
+        self.wakes = Arc::default();
+    }
+
     pub(crate) fn poll(&mut self) -> Poll<T> {
         let waker = Waker::from(Arc::clone(&self.wakes));
         self.poll_with(&waker)

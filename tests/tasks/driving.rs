@@ -243,6 +243,24 @@ fn f9_a_parked_pair_in_one_task_does_not_hold_up_a_third() {
     assert_eq!(runs.started(), 1);
 }
 
+/// The one that moves is neither the one that has slept longest nor the last one.
+#[test]
+fn f9_a_call_that_has_moved_to_another_task_is_a_standby() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let mut beside: Vec<_> = (0..3).map(|_| Task::beside(&leader, group.do_call(&1, work(&runs, &gate, 8)))).collect();
+    for task in &mut beside {
+        assert!(task.poll().is_pending());
+    }
+    let moved = &mut beside[1];
+    moved.move_to_itself();
+    assert!(moved.poll().is_pending());
+    gate.open();
+    assert!(moved.wakes() > 0, "the others are all in one task, which may be parked");
+    assert_eq!(moved.ready(), 7);
+    assert_eq!(runs.started(), 1);
+}
+
 #[test]
 fn the_standby_is_a_different_one_each_time() {
     let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
