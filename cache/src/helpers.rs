@@ -3,6 +3,7 @@
 use crate::time::{AnyClock, Time};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -156,10 +157,14 @@ impl Pool {
             };
             drop(state);
             // The clock may be the user's.
-            let now = self.clock.now();
+            let Ok(now) = catch_unwind(AssertUnwindSafe(|| self.clock.now())) else {
+                _ = catch_unwind(AssertUnwindSafe(|| drop(job)));
+                state = self.state.lock();
+                continue;
+            };
             let number = self.state.lock().begin(now);
             // Refreshes catch the panics of their loaders; what else may panic is the `Drop` of a value.
-            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+            _ = catch_unwind(AssertUnwindSafe(job));
             state = self.state.lock();
             if !state.end(number) {
                 break;
@@ -187,6 +192,31 @@ mod tests {
         fn now(&self) -> Time {
             Time::from_start(Duration::from_secs(self.0.load(Ordering::SeqCst)))
         }
+    }
+
+    #[test]
+    fn a_clock_that_panics_costs_a_refresh_and_no_thread() {
+        struct Faulty(AtomicU64);
+        impl Clock for Faulty {
+            fn now(&self) -> Time {
+                // The second time: the first one is the caller's.
+                assert!(self.0.fetch_add(1, Ordering::SeqCst) != 1, "a clock's panic");
+                Time::START
+            }
+        }
+        let helpers = Helpers::new(1, AnyClock::Other(Arc::new(Faulty(AtomicU64::new(0)))), None);
+        let (done, is_done) = channel();
+        let job = |number: u32| {
+            let done = done.clone();
+            Box::new(move || done.send(number).unwrap())
+        };
+        helpers.run(job(1));
+        while Arc::strong_count(&helpers.pool) < 2 || helpers.pool.state.lock().idle == 0 {
+            thread::yield_now();
+        }
+        helpers.run(job(2));
+        assert_eq!(is_done.recv(), Ok(2));
+        assert!(helpers.close(None));
     }
 
     #[test]

@@ -22,8 +22,8 @@ use std::sync::{Arc, LazyLock};
 /// has been read least, by S3-FIFO ([`quick_cache`]).
 ///
 /// A value is cloned under the lock of its part of the store, and keys are compared there. So values should be cheap to clone,
-/// an [`Arc`] say, and neither `Clone` of a value nor `Hash` or `Eq` of a key may call the cache. Values are dropped outside. If
-/// the `Hash` of a key panics while room is made, everything is given up.
+/// an [`Arc`] say, and neither `Clone` of a value nor `Hash`, `Eq`, `ToOwned`, `Clone` or `Drop` of a key may call the cache. Values
+/// are dropped outside. If the `Hash` of a key panics while room is made, everything is given up.
 ///
 /// # Examples
 ///

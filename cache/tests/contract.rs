@@ -156,6 +156,8 @@ cases! {
     keeping::a_full_memory_gives_up_entries_and_counts_them;
     keeping::i7_what_is_too_large_is_served_and_not_kept_and_nothing_older_is_either;
     keeping::i7_a_store_that_fails_on_writes_costs_no_caller_its_value;
+    keeping::i7_what_the_store_refuses_leaves_nothing_older;
+    keeping::a_refresh_on_demand_that_joins_a_call_that_finds_a_value_loads;
     keeping::a_refresh_that_the_store_refuses_backs_off;
     keeping::a_refresh_of_a_batch_that_the_store_refuses_backs_off;
     keeping::a_write_that_fails_lets_nobody_join_what_is_on;

@@ -74,33 +74,31 @@ where
             return block_on(self.inner.bypass(None, async { loader() }));
         }
         let now = self.inner.now();
+        let until = options.timeout.and_then(deadline);
         let store = &self.inner.store.0;
         let found = if BlockingStore::<Q, V>::lease(store).is_none() {
             BlockingStore::<Q, V>::get(store, key, now).map_err(|error| self.inner.refused(error))
         } else {
-            self.get_in_time(key, &mut options, now)
+            self.get_in_time(key, until, now)
         };
         let found = match found {
             Ok(Some(entry)) if entry.is_calm(now) => return Ok(self.inner.fetched(entry, Source::Hit, now)),
             found => found.unwrap_or(None),
         };
+        if let Some(until) = until {
+            options.timeout = Some(until.saturating_duration_since(Instant::now()));
+        }
         self.read_on(key, options, now, found, loader, refresh)
     }
 
-    /// What another process's store says, within the time that the call has. Less is left of it then.
-    fn get_in_time<Q>(&self, key: &Q, options: &mut Options, now: Time) -> Result<Option<Entry<V>>, Failure>
+    /// What another process's store says, within the time that the call has.
+    fn get_in_time<Q>(&self, key: &Q, until: Option<Instant>, now: Time) -> Result<Option<Entry<V>>, Failure>
     where
         Q: ?Sized,
         S: BlockingStore<Q, V>,
     {
-        let until = options.timeout.and_then(deadline);
-        let time_limit = until.map(TimeLimit::until);
-        let found = block_on(self.inner.get::<Q>(key, now));
-        drop(time_limit);
-        if let Some(until) = until {
-            options.timeout = Some(until.saturating_duration_since(Instant::now()));
-        }
-        found
+        let _time_limit = until.map(TimeLimit::until);
+        block_on(self.inner.get::<Q>(key, now))
     }
 
     /// A read that is not simply a hit.
@@ -178,6 +176,7 @@ where
                 // It joined a refresh that came to nothing, or somebody who gave up.
                 None => continue,
                 Some(Err(error)) => return Err(error),
+                Some(Ok(landed)) if landed.is_not_what(why, role) => continue,
                 Some(Ok(landed)) => {
                     let source = landed.source(role);
                     landed.panic_if_own(role);

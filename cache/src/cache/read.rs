@@ -133,6 +133,7 @@ where
                 // It joined a refresh that came to nothing.
                 None => continue,
                 Some(Err(error)) => return Err(error),
+                Some(Ok(landed)) if landed.is_not_what(why, role) => continue,
                 Some(Ok(landed)) => {
                     let source = landed.source(role);
                     landed.panic_if_own(role);
@@ -169,9 +170,8 @@ where
         L: FnOnce() -> F + Send + 'static,
         F: Future<Output: Loaded<V, E>> + Send + 'static,
     {
-        let begun = self.inner.begin(key);
         let why = Why::Refresh { seen: entry.version(), cost: entry.cost() };
-        let refresh = Arc::clone(self).fly_refresh(key.to_owned(), why, leave, begun, loader);
+        let refresh = Arc::clone(self).fly_refresh(key.to_owned(), why, leave, loader);
         match &self.spawner {
             Some(spawner) => {
                 // Whatever the spawner does with it: if it is dropped, others may refresh.
@@ -188,15 +188,20 @@ where
         }
     }
 
-    async fn fly_refresh<L, F>(self: Arc<Self>, key: K, why: Why, leave: Leave, begun: Begun, loader: L) -> Flown<V, E>
+    async fn fly_refresh<L, F>(self: Arc<Self>, key: K, why: Why, leave: Leave, loader: L) -> Flown<V, E>
     where
         L: FnOnce() -> F + Send + 'static,
         F: Future<Output: Loaded<V, E>> + Send + 'static,
     {
         // Dropped last, when the value is there.
         let _leave = leave;
+        // It may have waited at the executor's for a long time.
+        if self.cancelled.load(Ordering::SeqCst) {
+            return None;
+        }
         let flight = async {
             let work = || {
+                let begun = self.inner.begin(&key);
                 let loader = async move { AssertUnwindSafe(async { loader().await.told() }).catch_unwind().await.ok() };
                 Arc::clone(&self).fly(key.clone(), why, begun, loader)
             };

@@ -8,9 +8,11 @@ use crate::loads::{Load, Unwanted};
 use crate::stats::Count;
 use crate::store::Store;
 use crate::time::{Time, at_once, pinned_within, within};
+use std::convert::Infallible;
 use std::future::Future;
 use std::hash::Hash;
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// What a flight finds when it begins, and is to replace.
@@ -18,10 +20,21 @@ pub(crate) struct Former<V> {
     pub(crate) entry: Option<Entry<V>>,
     /// The store has said so.
     is_known: bool,
-    is_refresh: bool,
+    why: Why,
+}
+
+impl<V> Former<V> {
+    /// Whether it is still right if what replaces it cannot be stored: not if somebody has asked for another.
+    fn may_stay(&self) -> bool {
+        self.entry.is_none() || self.why != Why::Asked
+    }
 }
 
 impl Why {
+    fn is_refresh(self) -> bool {
+        matches!(self, Self::Refresh { .. })
+    }
+
     /// Whether a value is to be loaded, if this is what is there.
     fn calls_for_load<V>(self, entry: Option<&Entry<V>>, now: Time) -> bool {
         match (self, entry) {
@@ -78,20 +91,19 @@ impl<V, S> Inner<V, S> {
         why: Why,
         begun: Time,
     ) -> Result<Former<V>, Flown<V, E>> {
-        let is_refresh = matches!(why, Why::Refresh { .. });
         match found {
             Ok(entry) if !why.calls_for_load(entry.as_ref(), begun) => {
-                if is_refresh {
+                if why.is_refresh() {
                     self.counters.add(Count::Ducked);
                 }
                 let fresh = entry.filter(|entry| begun < entry.fresh_until());
                 Err(fresh.map(|entry| Ok(Landed::found(entry, begun))))
             }
-            Ok(entry) => Ok(Former { entry, is_known: true, is_refresh }),
+            Ok(entry) => Ok(Former { entry, is_known: true, why }),
             Err(error) => {
                 self.store_failed(error);
                 // The old value may still be there.
-                if is_refresh { Err(None) } else { Ok(Former { entry: None, is_known: false, is_refresh }) }
+                if why.is_refresh() { Err(None) } else { Ok(Former { entry: None, is_known: false, why }) }
             }
         }
     }
@@ -114,7 +126,7 @@ impl<V, S> Inner<V, S> {
         let (mut published, mut panicked) = (Published::Uncached, None);
         if former.is_known {
             published = match copy(&value) {
-                Ok(copy) => self.publish(key, load, copy, times, former.entry.as_ref(), limit).await,
+                Ok(copy) => self.publish(key, load, copy, times, former, limit).await,
                 Err(panic) => {
                     panicked = Some(panic);
                     Published::Failed
@@ -124,7 +136,7 @@ impl<V, S> Inner<V, S> {
         if published == Published::Invalidated {
             self.counters.add(Count::Invalidated);
         }
-        self.settle(load, former.is_refresh, published);
+        self.settle(load, former.why.is_refresh(), published);
         let [begun, ended] = times;
         Landed::loaded(value, ended.since(begun), panicked)
     }
@@ -177,6 +189,9 @@ impl<V, S> Inner<V, S> {
         limit: Option<Duration>,
         loader: impl Future<Output = Result<V, Error<E>>>,
     ) -> Result<Fetched<V>, Error<E>> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Error::Closed);
+        }
         let begun = self.now();
         self.counters.add(Count::Loads);
         let _counts = CountsPanic(&self.counters);
@@ -199,7 +214,7 @@ impl<V, S> Inner<V, S> {
         load: &mut Load,
         value: V,
         times: [Time; 2],
-        former: Option<&Entry<V>>,
+        former: &Former<V>,
         limit: Option<Duration>,
     ) -> Published
     where
@@ -207,37 +222,43 @@ impl<V, S> Inner<V, S> {
     {
         let [begun, ended] = times;
         // The user's code, so not under the lock.
-        let entry = self.config.entry(value, begun, ended, former.map(Entry::cost));
-        if entry.is_none() && former.is_none() {
+        let entry = self.config.entry(value, begun, ended, former.entry.as_ref().map(Entry::cost));
+        if entry.is_none() && former.entry.is_none() {
             return Published::Stored;
         }
         let weight = entry.as_ref().map_or(1, |entry| self.store.weigh(key, &entry.value));
+        let may_stay = former.may_stay();
+        // What is removed comes along, as it is not to be dropped under a lock.
         if self.is_immediate::<K>() {
+            let remove = || at_once(self.store.remove(key));
             let stored = load.store_at_once(begun, || match entry {
-                Some(entry) => at_once(self.store.put_weighed(key, entry, weight, ended)),
-                None => at_once(self.store.remove(key)),
+                Some(entry) => at_once(self.store.put_weighed(key, entry, weight, ended))
+                    .map_err(|error| (error, (!may_stay).then(remove))),
+                None => remove().map_err(|error| (error, None)),
             });
             return match stored {
-                Ok(stored) => self.published(Some(stored)),
+                Ok(stored) => self.published(Some(stored.map_err(|(error, _)| error))),
                 Err(unwanted) => unwanted.into(),
             };
         }
-        let writing = self.loads.write(load.hash()).await;
-        if let Err(unwanted) = load.may_store(begun) {
-            drop(writing);
-            return unwanted.into();
-        }
         let put = async {
-            match entry {
-                Some(entry) => self.store.put_weighed(key, entry, weight, ended).await,
+            let _writing = self.loads.write(load.hash()).await;
+            load.may_store(begun)?;
+            Ok(match entry {
+                Some(entry) => match self.store.put_weighed(key, entry, weight, ended).await {
+                    Err(error) if !may_stay => Err((error, Some(self.store.remove(key).await))),
+                    stored => stored.map_err(|error| (error, None)),
+                },
                 // It is not to be kept, so what it replaces is not either.
-                None => self.store.remove(key).await,
-            }
+                None => self.store.remove(key).await.map_err(|error| (error, None)),
+            })
         };
-        // The value is there: its callers do not wait for ever for it to be stored.
-        let put = within(limit, &self.config.timer, put).await;
-        drop(writing);
-        self.published(put)
+        // The value is there: its callers do not wait for ever for it to be stored, nor for others that write.
+        match within(limit, &self.config.timer, put).await {
+            None => self.published(None::<Result<(), Infallible>>),
+            Some(Ok(stored)) => self.published(Some(stored.map_err(|(error, _)| error))),
+            Some(Err(unwanted)) => Unwanted::into(unwanted),
+        }
     }
 
     /// What has become of a value that was put. `None`: that took too long. No lock is held here.

@@ -51,12 +51,18 @@ impl<V, S> Inner<V, S> {
             }
             None => self.ask_with::<Q, _, _>(Patience::Always, || self.store.remove(key)).await,
         };
-        if is_shared && is_put && written.as_ref().is_err_and(|failure| !failure.is_ambiguous) {
+        let mut removed = None;
+        if is_put && let Err(failure) = &written {
             // The new value was refused, so the old one is not to be served as if it were still right.
-            let _ = self.ask_with::<Q, _, _>(Patience::Always, || self.store.remove(key)).await;
+            if !is_shared {
+                removed = self.store.remove(key).await.ok();
+            } else if !failure.is_ambiguous {
+                removed = self.ask_with::<Q, _, _>(Patience::Always, || self.store.remove(key)).await.ok();
+            }
         }
         drop(ends);
         drop(writing);
+        drop(removed);
         let displaced = written.map_err(|failure| Error::Store(failure.error))?;
         drop(displaced);
         if is_put {
@@ -77,11 +83,17 @@ impl<V, S> Inner<V, S> {
         Q: ?Sized,
         S: Store<Q, V>,
     {
+        // The clock may be the user's, so not under the lock.
+        let now = self.now();
         // As in `write`: at the end, whatever comes of it.
         let ends = OnDrop(forget);
+        let remove = || at_once(self.store.remove(key));
         let written = self.loads.write_at_once(hash, weighed.is_some(), || match weighed {
-            Some((weight, entry)) => at_once(self.store.put_weighed(key, entry, weight, self.now())),
-            None => at_once(self.store.remove(key)),
+            // As in `write`; and what is removed is not to be dropped under the lock.
+            Some((weight, entry)) => {
+                at_once(self.store.put_weighed(key, entry, weight, now)).map_err(|error| (error, Some(remove())))
+            }
+            None => remove().map_err(|error| (error, None)),
         });
         drop(ends);
         match written {
@@ -89,7 +101,7 @@ impl<V, S> Inner<V, S> {
                 drop(displaced);
                 Ok(())
             }
-            Err(error) => Err(Error::Store(self.refused(error).error)),
+            Err((error, _removed)) => Err(Error::Store(self.refused(error).error)),
         }
     }
 

@@ -2,8 +2,11 @@
 
 use crate::time::{BoxFuture, Clock, Time, Timer};
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// A clock, and a timer, that stand still until they are told to go on. A clone shows the same time.
@@ -32,7 +35,9 @@ pub struct ManualClock(Arc<Mutex<Manual>>);
 #[derive(Debug, Default)]
 struct Manual {
     now: Time,
-    sleepers: Vec<(Time, Waker)>,
+    /// By when, and a number of their own.
+    sleepers: BTreeMap<(Time, u64), Waker>,
+    next: u64,
 }
 
 impl ManualClock {
@@ -66,14 +71,13 @@ impl ManualClock {
         let mut manual = self.0.lock();
         let now = manual.now.after(duration);
         manual.now = now;
-        let (due, later) = std::mem::take(&mut manual.sleepers).into_iter().partition(|(until, _)| *until <= now);
-        manual.sleepers = later;
+        let later = manual.sleepers.split_off(&(now, u64::MAX));
+        let due = std::mem::replace(&mut manual.sleepers, later);
         drop(manual);
-        let due: Vec<(Time, Waker)> = due;
-        due.into_iter().for_each(|(_, waker)| waker.wake());
+        due.into_values().for_each(Waker::wake);
     }
 
-    /// How many tasks sleep.
+    /// How many sleeps are on: polled, not over and not dropped.
     ///
     /// # Examples
     ///
@@ -94,17 +98,73 @@ impl Clock for ManualClock {
 
 impl Timer for ManualClock {
     fn sleep(&self, duration: Duration) -> BoxFuture {
-        let clock = self.clone();
-        let until = clock.now().after(duration);
-        Box::pin(std::future::poll_fn(move |cx| {
-            let waker = cx.waker().clone();
-            let mut manual = clock.0.lock();
-            if manual.now >= until {
-                return Poll::Ready(());
+        let until = self.now().after(duration);
+        Box::pin(Sleep { clock: self.clone(), until, number: None })
+    }
+}
+
+/// Is in the list of those who sleep from its first poll until its time has come, or it is dropped.
+struct Sleep {
+    clock: ManualClock,
+    until: Time,
+    number: Option<u64>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let waker = cx.waker().clone();
+        let clock = self.clock.clone();
+        let mut manual = clock.0.lock();
+        if manual.now >= self.until {
+            return Poll::Ready(());
+        }
+        let number = *self.number.get_or_insert_with(|| {
+            manual.next += 1;
+            manual.next
+        });
+        let before = manual.sleepers.insert((self.until, number), waker);
+        // Wakers are the user's code.
+        drop(manual);
+        drop(before);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        let Some(number) = self.number else { return };
+        let waker = self.clock.0.lock().sleepers.remove(&(self.until, number));
+        drop(waker);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_lite::future::{block_on, poll_once};
+
+    #[test]
+    fn a_sleep_counts_once_and_until_it_is_over_or_dropped() {
+        let clock = ManualClock::new();
+        let seconds = |seconds| clock.sleep(Duration::from_secs(seconds));
+        block_on(async {
+            let (mut first, mut second, mut third) = (seconds(1), seconds(2), seconds(2));
+            for sleep in [&mut first, &mut second, &mut third] {
+                assert!(poll_once(&mut *sleep).await.is_none());
+                assert!(poll_once(sleep).await.is_none());
             }
-            // More than one for a task that is polled often, which only wakes it once too often.
-            manual.sleepers.push((until, waker));
-            Poll::Pending
-        }))
+            assert_eq!(clock.sleepers(), 3);
+            drop(third);
+            assert_eq!(clock.sleepers(), 2);
+            clock.advance(Duration::from_secs(1));
+            assert_eq!(clock.sleepers(), 1);
+            first.await;
+            assert!(poll_once(&mut second).await.is_none());
+            clock.advance(Duration::from_secs(1));
+            assert_eq!(clock.sleepers(), 0);
+            second.await;
+        });
     }
 }

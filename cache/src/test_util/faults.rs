@@ -10,7 +10,8 @@ use std::future::{Future, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A store that fails when it is told to, and otherwise does what the one inside does.
+/// A store that fails when it is told to, and otherwise does what the one inside does. It has no leases, even if that one has: it is for
+/// caches that share their store with no other process.
 ///
 /// # Examples
 ///
@@ -45,7 +46,14 @@ pub struct FaultyStore<S> {
 /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Faults(Arc<[AtomicBool; 2]>);
+pub struct Faults(Arc<Flags>);
+
+#[derive(Debug, Default)]
+struct Flags {
+    reads: AtomicBool,
+    writes: AtomicBool,
+    puts: AtomicBool,
+}
 
 impl Faults {
     /// Whether reads fail from now on.
@@ -64,7 +72,7 @@ impl Faults {
     /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
     /// ```
     pub fn fail_reads(&self, fail: bool) {
-        self.0[0].store(fail, Ordering::SeqCst);
+        self.0.reads.store(fail, Ordering::SeqCst);
     }
 
     /// Whether writes fail from now on: puts, removals, clearing.
@@ -80,15 +88,42 @@ impl Faults {
     /// assert!(users.put(&7, "Ada".to_owned()).is_err());
     /// ```
     pub fn fail_writes(&self, fail: bool) {
-        self.0[1].store(fail, Ordering::SeqCst);
+        self.0.writes.store(fail, Ordering::SeqCst);
+    }
+
+    /// Whether puts fail from now on, while removals go on: a store that is full, or a value that is too large for it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight_cache::{Cache, Memory, test_util::FaultyStore};
+    ///
+    /// let (store, faults) = FaultyStore::new(Memory::new(100));
+    /// let users = Cache::<u64, String>::builder().store(store).build_blocking();
+    /// users.put(&7, "Ada".to_owned())?;
+    /// faults.fail_puts(true);
+    /// assert!(users.put(&7, "Grace".to_owned()).is_err());
+    /// assert!(users.get(&7)?.is_none(), "what was to be replaced is not served either");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
+    pub fn fail_puts(&self, fail: bool) {
+        self.0.puts.store(fail, Ordering::SeqCst);
     }
 
     fn read<T, E>(&self, request: impl FnOnce() -> Result<T, E>) -> Result<T, Fault<E>> {
-        if self.0[0].load(Ordering::SeqCst) { Err(Fault::Injected) } else { request().map_err(Fault::Real) }
+        Self::request(self.0.reads.load(Ordering::SeqCst), request)
     }
 
     fn write<T, E>(&self, request: impl FnOnce() -> Result<T, E>) -> Result<T, Fault<E>> {
-        if self.0[1].load(Ordering::SeqCst) { Err(Fault::Injected) } else { request().map_err(Fault::Real) }
+        Self::request(self.0.writes.load(Ordering::SeqCst), request)
+    }
+
+    fn put<T, E>(&self, request: impl FnOnce() -> Result<T, E>) -> Result<T, Fault<E>> {
+        Self::request(self.0.puts.load(Ordering::SeqCst) || self.0.writes.load(Ordering::SeqCst), request)
+    }
+
+    fn request<T, E>(fails: bool, request: impl FnOnce() -> Result<T, E>) -> Result<T, Fault<E>> {
+        if fails { Err(Fault::Injected) } else { request().map_err(Fault::Real) }
     }
 }
 
@@ -182,7 +217,7 @@ where
         entry: Entry<V>,
         now: Time,
     ) -> impl Future<Output = Result<Self::Displaced, Self::Error>> + Send {
-        ready(self.faults.write(|| self.store.put(key, entry, now)))
+        ready(self.faults.put(|| self.store.put(key, entry, now)))
     }
 
     fn weigh(&self, key: &K, value: &V) -> u64 {
@@ -196,7 +231,7 @@ where
         weight: u64,
         now: Time,
     ) -> impl Future<Output = Result<Self::Displaced, Self::Error>> + Send {
-        ready(self.faults.write(|| self.store.put_weighed(key, entry, weight, now)))
+        ready(self.faults.put(|| self.store.put_weighed(key, entry, weight, now)))
     }
 
     fn remove(&self, key: &K) -> impl Future<Output = Result<Self::Displaced, Self::Error>> + Send {
@@ -230,7 +265,7 @@ where
     }
 
     fn put(&self, key: &K, entry: Entry<V>, now: Time) -> Result<Self::Displaced, Self::Error> {
-        self.faults.write(|| self.store.put(key, entry, now))
+        self.faults.put(|| self.store.put(key, entry, now))
     }
 
     fn weigh(&self, key: &K, value: &V) -> u64 {
@@ -238,7 +273,7 @@ where
     }
 
     fn put_weighed(&self, key: &K, entry: Entry<V>, weight: u64, now: Time) -> Result<Self::Displaced, Self::Error> {
-        self.faults.write(|| self.store.put_weighed(key, entry, weight, now))
+        self.faults.put(|| self.store.put_weighed(key, entry, weight, now))
     }
 
     fn remove(&self, key: &K) -> Result<Self::Displaced, Self::Error> {

@@ -55,6 +55,7 @@ pub(crate) fn a_closed_cache_serves_what_it_has_and_loads_nothing<W: Way>() {
     assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
     assert!(matches!(cache.get_or_load("other", uncalled()), Err(Error::Closed)));
     assert!(matches!(cache.refresh("k", uncalled()), Err(Error::Closed)));
+    assert!(matches!(cache.bypass("k", uncalled()), Err(Error::Closed)));
     assert!(matches!(cache.get_or_load_many(&["k", "other"], |_| unreachable!()), Err(Error::Closed)));
     clock.advance(TTL - SECOND);
     assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));

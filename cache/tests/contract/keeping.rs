@@ -1,8 +1,8 @@
 //! What stores keep and give up, what happens when they fail, and when values are dropped.
 
-use crate::support::limits::within_limit;
-use crate::support::run::{failure, loading, refreshing, told, uncalled};
-use crate::support::stores::Map;
+use crate::support::limits::{until, within_limit};
+use crate::support::run::{failure, loading, refreshing, run, told, uncalled};
+use crate::support::stores::{Map, Request};
 use crate::support::task_ways::{Executor, Tasks};
 use crate::support::thread_way::Threads;
 use crate::support::way::{AnyCache, AnyStore, Fail, SECOND, TTL, Way, cache, cache_in};
@@ -61,6 +61,53 @@ fn a_store_that_fails_on_writes_costs_no_caller_its_value_in<W: Way, S: AnyStore
     assert_eq!(cache.stats().store_errors, 5);
 }
 
+/// I7.
+pub(crate) fn i7_what_the_store_refuses_leaves_nothing_older<W: Way>() {
+    what_the_store_refuses_leaves_nothing_older_in::<W, _>(Memory::new(100));
+    what_the_store_refuses_leaves_nothing_older_in::<W, _>(Map::new().0);
+}
+
+fn what_the_store_refuses_leaves_nothing_older_in<W: Way, S: AnyStore<u32>>(store: S) {
+    let (store, faults) = FaultyStore::new(store);
+    let (cache, _) = cache_in::<W, u32, _>(store, |builder| builder);
+    let refuses = |refused: &dyn Fn()| {
+        cache.put("k", 1).unwrap();
+        faults.fail_puts(true);
+        refused();
+        faults.fail_puts(false);
+        assert!(cache.get("k").unwrap().is_none());
+    };
+    refuses(&|| assert!(matches!(cache.put("k", 2), Err(Error::Store(_)))));
+    refuses(&|| assert_eq!(told(cache.refresh("k", || Ok(2))), (2, Source::Loaded)));
+    assert_eq!(cache.stats().store_errors, 2);
+}
+
+/// A flight looks first whether another has stored a value meanwhile; whoever asks for a new one, and joins it, is not served with that.
+pub(crate) fn a_refresh_on_demand_that_joins_a_call_that_finds_a_value_loads<W: Way>() {
+    let (store, stops) = Map::new();
+    let (cache, _) = cache_in::<W, u32, _>(store, |builder| builder);
+    // It has read that there is nothing.
+    let missed = stops.next(Request::Get);
+    let first = {
+        let cache = cache.clone();
+        run(move || cache.get_or_load("k", uncalled()))
+    };
+    missed.reached.wait();
+    cache.put("k", 1).unwrap();
+    let looks_again = stops.next(Request::Get);
+    missed.go_on.open();
+    looks_again.reached.wait();
+    let asked = {
+        let cache = cache.clone();
+        run(move || cache.refresh("k", || Ok(2)))
+    };
+    until("it has joined", || cache.waiters("k") == 1);
+    looks_again.go_on.open();
+    assert_eq!(told(first.end()), (1, Source::Hit));
+    assert_eq!(told(asked.end()), (2, Source::Loaded));
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
+}
+
 pub(crate) fn a_refresh_that_the_store_refuses_backs_off<W: Way>() {
     a_refresh_that_the_store_refuses_backs_off_in::<W, _>(Memory::new(100));
     a_refresh_that_the_store_refuses_backs_off_in::<W, _>(Map::new().0);
@@ -75,7 +122,7 @@ fn a_refresh_that_the_store_refuses_backs_off_in<W: Way, S: AnyStore<u32>>(store
     assert_eq!(told(answer), (1, Source::Early));
     faults.fail_writes(true);
     refresh.0.open();
-    crate::support::limits::until("it was refused", || cache.stats().store_errors == 1);
+    until("it was refused", || cache.stats().store_errors == 1);
     for _ in 0..20 {
         assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit), "it is on, or backs off");
     }
@@ -153,7 +200,7 @@ pub(crate) fn a_store_of_ones_own_works_as_well<W: Way>() {
     let (refresh, read) = refreshing(&cache, "k", || Ok(2));
     assert_eq!(told(read), (1, Source::Early));
     refresh.0.open();
-    crate::support::limits::until("it is stored", || *cache.get("k").unwrap().unwrap() == 2);
+    until("it is stored", || *cache.get("k").unwrap().unwrap() == 2);
     cache.invalidate_all().unwrap();
     assert!(cache.get("k").unwrap().is_none());
 }

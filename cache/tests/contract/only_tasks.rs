@@ -2,9 +2,10 @@
 
 use crate::support::gate::Gate;
 use crate::support::limits::{until, within_limit};
-use crate::support::run::{joining, loading, run, told, uncalled};
+use crate::support::run::{aged, joining, loading, run, told, uncalled};
+use crate::support::stores::{Map, Request};
 use crate::support::task_ways::{Executor, TaskCache, Tasks};
-use crate::support::way::{Answer, AnyCache, Fail, Made, SECOND, TTL, builder, cache, inline_cache};
+use crate::support::way::{Answer, AnyCache, Fail, Made, SECOND, TTL, builder, cache, cache_in, inline_cache};
 use futures_lite::future::{block_on, pending, poll_once, yield_now};
 use oneflight_cache::test_util::ManualClock;
 use oneflight_cache::{BoxFuture, Cache, Error, Memory, Policy, Source};
@@ -177,12 +178,11 @@ fn a_deadline_ends_with_the_old_value_where_there_is_one(executor: Executor) {
     cache.put("k", 1).unwrap();
     for (advance, source) in [(TTL - SECOND * 5, Source::Early), (SECOND * 10, Source::Stale)] {
         clock.advance(advance);
-        let before = clock.sleepers();
         let limited = run({
             let cache = cache.cache.clone();
             move || executor.drive(async move { cache.call("k").timeout(SECOND).get_or_load(pending).await })
         });
-        until("the limit is set", || clock.sleepers() > before);
+        until("the limit is set", || clock.sleepers() > 0);
         clock.advance(SECOND);
         assert_eq!(told(limited.end()), (1, source));
     }
@@ -221,6 +221,56 @@ fn j4_whatever_a_spawner_does_the_hit_returns_and_a_later_one_may_refresh(execut
             }
         });
     }
+}
+
+/// A refresh that the executor has not come to yet.
+fn a_refresh_is_as_old_as_its_first_poll_and_comes_to_nothing_once_the_cache_is_closed(executor: Executor) {
+    let clock = ManualClock::new();
+    let kept: Arc<Mutex<Vec<BoxFuture>>> = Arc::default();
+    let spawner = {
+        let kept = Arc::clone(&kept);
+        move |refresh: BoxFuture| kept.lock().unwrap().push(refresh)
+    };
+    let cache: Plain = builder(&clock).early_refresh(EAGER).spawner(spawner).build();
+    executor.drive(async move {
+        let queued = || kept.lock().unwrap().pop().unwrap();
+        cache.put("k", 1).await.unwrap();
+        clock.advance(TTL - SECOND * 20);
+        assert_eq!(told(cache.get_or_load("k", || ok(2)).await), (1, Source::Early));
+        clock.advance(SECOND * 5);
+        queued().await;
+        assert_eq!(aged(cache.get("k").await.map(Option::unwrap)), (2, Source::Hit, 0));
+        assert!(cache.stats().load_times.quantile(1.0).is_some_and(|longest| longest < SECOND));
+        clock.advance(TTL - SECOND);
+        let never = || async { unreachable!("the cache is closed") };
+        assert_eq!(told(cache.get_or_load("k", never).await), (2, Source::Early));
+        assert!(!cache.close(Duration::ZERO).await);
+        queued().await;
+        assert_eq!(told(cache.get("k").await.map(Option::unwrap)), (2, Source::Hit));
+        assert!(cache.close(Duration::ZERO).await);
+    });
+}
+
+/// Another writes to that part of the store, and hears nothing.
+fn a_value_that_cannot_be_stored_in_time_is_handed_out(executor: Executor) {
+    let (store, stops) = Map::new();
+    let (cache, clock) = cache_in::<Tasks, u32, _>(store, |builder| builder.load_timeout(SECOND));
+    let put = stops.next(Request::Put);
+    let writing = run({
+        let cache = cache.clone();
+        move || cache.put("k", 1)
+    });
+    put.reached.wait();
+    let loading = run({
+        let cache = cache.cache.clone();
+        move || executor.drive(async move { cache.get_or_load("k", || ok(2)).await })
+    });
+    until("it waits for its turn", || clock.sleepers() > 0);
+    clock.advance(SECOND);
+    assert_eq!(told(loading.end()), (2, Source::Loaded));
+    put.go_on.open();
+    writing.end().unwrap();
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
 }
 
 fn a_loader_that_calls_the_cache_for_its_own_key_is_told(executor: Executor) {
@@ -300,6 +350,8 @@ on_each! {
     a_call_with_a_deadline_ends_and_the_load_goes_on_for_others;
     a_deadline_ends_with_the_old_value_where_there_is_one;
     j4_whatever_a_spawner_does_the_hit_returns_and_a_later_one_may_refresh;
+    a_refresh_is_as_old_as_its_first_poll_and_comes_to_nothing_once_the_cache_is_closed;
+    a_value_that_cannot_be_stored_in_time_is_handed_out;
     a_loader_that_calls_the_cache_for_its_own_key_is_told;
     closing_drops_a_refresh_that_does_not_end;
 }

@@ -3,11 +3,12 @@
 use crate::support::gate::Gate;
 use crate::support::limits::{until, within_limit};
 use crate::support::run::{Runs, loading, refreshing, run, told, uncalled};
+use crate::support::stores::{Map, Request};
 use crate::support::thread_way::Threads;
-use crate::support::way::{SECOND, TTL, cache, inline_cache};
+use crate::support::way::{SECOND, TTL, cache, cache_in, inline_cache};
 use oneflight_cache::{Error, Policy, Source};
 use std::cell::Cell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const EAGER: Policy = Policy::Eager { window: 0.5 };
 /// Passes soon.
@@ -49,6 +50,29 @@ fn a_call_with_a_deadline_ends_and_the_load_goes_on_for_others() {
         assert_eq!(told(on.end()), (1, Source::Loaded));
         assert_eq!(told(old.end()), (8, Source::Loaded));
         assert_eq!(told(cache.call("k").timeout(SOON).get_or_load(uncalled())), (1, Source::Hit));
+    });
+}
+
+/// A store without leases may take its time as well.
+#[test]
+fn what_the_store_takes_counts_towards_the_deadline_of_a_call() {
+    const LONG: Duration = Duration::from_secs(2);
+    within_limit(|| {
+        let (store, stops) = Map::new();
+        let (cache, _) = cache_in::<Threads, u32, _>(store, |builder| builder);
+        let on = loading(&cache, "k", || Ok(1));
+        let read = stops.next(Request::Get);
+        let limited = run({
+            let cache = cache.clone();
+            move || cache.call("k").timeout(LONG).get_or_load(uncalled())
+        });
+        read.reached.wait();
+        std::thread::sleep(LONG);
+        let answered = Instant::now();
+        read.go_on.open();
+        assert!(matches!(limited.end(), Err(Error::Deadline)));
+        assert!(answered.elapsed() < LONG, "it waited as long again");
+        assert_eq!(told(on.end()), (1, Source::Loaded));
     });
 }
 
