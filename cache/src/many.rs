@@ -7,7 +7,7 @@ pub(crate) mod together;
 use crate::blocking::{self, ThreadSide};
 use crate::cache::{Cache, TaskSide};
 use crate::entry::Fetched;
-use crate::error::{Error, Loaded};
+use crate::error::{Error, OfEach, of_each};
 use crate::inner::{Side, Why};
 use crate::store::{BlockingStore, Store};
 use crate::time::block_on;
@@ -90,7 +90,7 @@ where
     pub async fn get_or_load_many<'q, Q, L, F>(
         &self,
         keys: impl IntoIterator<Item = &'q Q>,
-        loader: L,
+        mut loader: L,
     ) -> Result<Vec<Fetched<V>>, Error<E>>
     where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
@@ -98,7 +98,11 @@ where
         L: FnMut(Vec<&'q Q>) -> F,
         F: Future<Output = Result<Vec<V>, E>>,
     {
-        self.load_many(keys, loader).await
+        let load = move |missing: Vec<&'q Q>| {
+            let loading = loader(missing);
+            async { of_each(loading.await) }
+        };
+        self.load_many(keys, load).await
     }
 
     pub(crate) async fn load_many<'q, Q, L, F>(
@@ -110,7 +114,7 @@ where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
         S: Store<Q, V>,
         L: FnMut(Vec<&'q Q>) -> F,
-        F: Future<Output: Loaded<Vec<V>, E>>,
+        F: Future<Output = OfEach<V, E>>,
     {
         let inner = &self.shared.inner;
         let limit = inner.config.load_timeout;
@@ -137,10 +141,8 @@ where
                 let (owned, loader, renewals) = (owned(&missing, &why), &loader, Some(&renewals));
                 async move {
                     // Of the missing ones, those that are not there by now.
-                    let load = |indices: Vec<usize>| {
-                        let loading = loader.lock()(indices.iter().map(|&index| missing[index]).collect());
-                        async { loading.await.told() }
-                    };
+                    let load =
+                        |indices: Vec<usize>| loader.lock()(indices.iter().map(|&index| missing[index]).collect());
                     let side = |key| Box::new(TaskSide { shared: &self.shared, key, renewals }) as Box<dyn Side + '_>;
                     inner.fly_many(&owned, limit, load, side).await
                 }
@@ -212,13 +214,13 @@ where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
         S: BlockingStore<Q, V>,
     {
-        self.load_many(keys, |missing| loader(missing).told())
+        self.load_many(keys, |missing| of_each(loader(missing)))
     }
 
     pub(crate) fn load_many<'q, Q>(
         &self,
         keys: impl IntoIterator<Item = &'q Q>,
-        mut loader: impl FnMut(Vec<&'q Q>) -> Result<Vec<V>, Error<E>>,
+        mut loader: impl FnMut(Vec<&'q Q>) -> OfEach<V, E>,
     ) -> Result<Vec<Fetched<V>>, Error<E>>
     where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,

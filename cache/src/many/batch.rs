@@ -1,7 +1,7 @@
 //! What a batch has found, what it loads, and what it makes of that: the same for tasks and threads.
 
 use crate::entry::{Entry, Fetched, Source};
-use crate::error::Error;
+use crate::error::{Error, OfEach};
 use crate::inner::{Flown, Inner, Leave, Seen, Side, Why};
 use crate::loads::Calling;
 use crate::plan::Plan;
@@ -121,7 +121,7 @@ impl<V, S> Inner<V, S> {
         K: Hash,
         V: Clone,
         S: Store<K, V>,
-        F: Future<Output = Result<Vec<V>, Error<E>>>,
+        F: Future<Output = OfEach<V, E>>,
     {
         if self.store.lease().is_some() {
             return Box::pin(self.fly_many_leased(keys, limit, loader, side)).await;
@@ -146,22 +146,15 @@ impl<V, S> Inner<V, S> {
         }
         let loading = async { Some(loader(missing.clone()).await) };
         let (loaded, ended) = self.run(limit, begun, loading).await;
-        match loaded {
-            Some(Ok(values)) => {
-                let (got, asked): (usize, usize) = (values.len(), missing.len());
-                assert!(got == asked, "the loader returned {got} values for {asked} keys");
-                for ((index, former), value) in missing.into_iter().zip(former).zip(values) {
-                    let (key, load) = (&keys[index].0, &mut loads[index]);
-                    flown[index] = Some(Ok(self.land(key, load, value, [begun, ended], &former, limit).await));
+        for ((&index, former), result) in missing.iter().zip(former).zip(apart(loaded, missing.len())) {
+            let (key, load) = (&keys[index].0, &mut loads[index]);
+            flown[index] = Some(match result {
+                Ok(value) => Ok(self.land(key, load, value, [begun, ended], &former, limit).await),
+                Err(error) => {
+                    self.failed(load, Some(&error), former.entry.is_some());
+                    Err(error)
                 }
-            }
-            failed => {
-                let error = failed.and_then(Result::err);
-                for (index, former) in missing.into_iter().zip(former) {
-                    self.failed(&loads[index], error.as_ref(), former.entry.is_some());
-                    flown[index] = error.clone().map(Err);
-                }
-            }
+            });
         }
         flown
     }
@@ -188,5 +181,18 @@ impl<V, S> Inner<V, S> {
 
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
+    }
+}
+
+/// What a run of a loader has come to, for each of so many keys.
+#[track_caller]
+pub(super) fn apart<V, E>(loaded: Option<OfEach<V, E>>, asked: usize) -> Vec<Result<V, Error<E>>> {
+    match loaded.expect("no panic of it is caught") {
+        Ok(results) => {
+            let got = results.len();
+            assert!(got == asked, "the loader returned {got} values for {asked} keys");
+            results
+        }
+        Err(error) => (0..asked).map(|_| Err(error.clone())).collect(),
     }
 }
