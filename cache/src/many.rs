@@ -8,7 +8,7 @@ use crate::blocking::{self, ThreadSide};
 use crate::cache::{Cache, TaskSide};
 use crate::entry::Fetched;
 use crate::error::{Error, OfEach, of_each};
-use crate::inner::{Side, Why};
+use crate::inner::{Side, Why, copy};
 use crate::store::{BlockingStore, Store};
 use crate::time::block_on;
 use async_lock::Semaphore;
@@ -241,19 +241,27 @@ where
                 break;
             }
             let why: HashMap<&Q, Why> = batch.wanted.iter().map(|wanted| (wanted.key, wanted.why())).collect();
-            let mut led = HashSet::new();
+            let (mut led, mut kept) = (HashSet::new(), HashMap::new());
             let mut work = |missing: Vec<&'q Q>| {
                 led.extend(missing.iter().copied());
                 let load = |indices: Vec<usize>| ready(loader(indices.iter().map(|&index| missing[index]).collect()));
                 let side = |key| Box::new(ThreadSide { shared: &self.shared, key, until: None }) as Box<dyn Side + '_>;
-                block_on(inner.fly_many(&owned(&missing, &why), None, load, side))
+                let flown = block_on(inner.fly_many(&owned(&missing, &why), None, load, side));
+                // If it waits for others and gives up, the group does not return these.
+                if led.len() < why.len() {
+                    kept.extend(missing.into_iter().zip(flown.iter().map(copy)));
+                }
+                flown
             };
             let keys = batch.wanted.iter().map(|wanted| wanted.key);
             let flown = if inner.coalescing.load(Ordering::Relaxed) {
                 // As for a single call: past that the flights take no newcomers.
                 match self.shared.group.run_many(keys, inner.config.load_timeout, work) {
                     Ok(flown) => flown,
-                    Err(CallError::TimedOut) => continue,
+                    Err(CallError::TimedOut) => {
+                        inner.take_in_kept(&mut batch, &led, &kept)?;
+                        continue;
+                    }
                     Err(_) => return Err(Error::Reentrant),
                 }
             } else {

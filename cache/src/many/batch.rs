@@ -2,12 +2,12 @@
 
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::{Error, OfEach};
-use crate::inner::{Flown, Inner, Leave, Seen, Side, Why};
+use crate::inner::{Flown, Inner, Leave, Panicked, Seen, Side, Why};
 use crate::loads::Calling;
 use crate::plan::Plan;
 use crate::store::Store;
 use crate::time::Time;
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use oneflight::Role;
 use std::future::Future;
 use std::hash::Hash;
@@ -106,6 +106,35 @@ impl<V, S> Inner<V, S> {
                 }
             };
         }
+        Ok(())
+    }
+
+    /// As [`take_in`](Self::take_in), of some of the keys. The others stay wanted.
+    pub(super) fn take_in_kept<Q, E>(
+        &self,
+        batch: &mut Batch<'_, Q, V>,
+        led: &HashSet<&Q>,
+        kept: &HashMap<&Q, Result<Flown<V, E>, Panicked>>,
+    ) -> Result<(), Error<E>>
+    where
+        Q: Hash + Eq + ?Sized,
+        V: Clone,
+    {
+        let is_kept = |wanted: &Wanted<'_, Q, V>| kept.contains_key(wanted.key);
+        let (come, others): (Vec<_>, _) = std::mem::take(&mut batch.wanted).into_iter().partition(is_kept);
+        batch.wanted = come;
+        let copied = |wanted: &Wanted<'_, Q, V>| match &kept[wanted.key] {
+            Ok(flown) => flown.clone(),
+            Err(panicked) => {
+                panicked.resume();
+                None
+            }
+        };
+        let flown = batch.wanted.iter().map(copied).collect();
+        self.take_in(batch, led, flown)?;
+        batch.wanted.extend(others);
+        // As errors are told in the order of the keys.
+        batch.wanted.sort_unstable_by_key(|wanted| wanted.place);
         Ok(())
     }
 
