@@ -5,6 +5,7 @@ use crate::error::{Error, OfEach};
 use crate::inner::{Flown, Inner, Leave, Panicked, Seen, Side, Why};
 use crate::loads::Calling;
 use crate::plan::Plan;
+use crate::stats::Count;
 use crate::store::Store;
 use crate::time::Time;
 use hashbrown::{HashMap, HashSet};
@@ -173,19 +174,38 @@ impl<V, S> Inner<V, S> {
         if missing.is_empty() {
             return flown;
         }
-        let loading = async { Some(loader(missing.clone()).await) };
+        let loading = async { Some(counted(loader(missing.clone()).await, missing.len())) };
         let (loaded, ended) = self.run(limit, begun, loading).await;
-        for ((&index, former), result) in missing.iter().zip(former).zip(apart(loaded, missing.len())) {
+        for ((&index, former), result) in missing.iter().zip(former).zip(self.apart(loaded, missing.len())) {
             let (key, load) = (&keys[index].0, &mut loads[index]);
             flown[index] = Some(match result {
                 Ok(value) => Ok(self.land(key, load, value, [begun, ended], &former, limit).await),
                 Err(error) => {
-                    self.failed(load, Some(&error), former.entry.is_some());
+                    self.back_off(load, Some(&error), former.entry.is_some());
                     Err(error)
                 }
             });
         }
         flown
+    }
+
+    /// What a run of a loader has come to, for each of so many keys. It is counted once if it failed, for some of them or all.
+    pub(super) fn apart<E>(&self, loaded: Option<OfEach<V, E>>, asked: usize) -> Vec<Result<V, Error<E>>> {
+        match loaded.expect("no panic of it is caught") {
+            Ok(results) => {
+                let failed = results.iter().filter(|result| result.is_err()).count();
+                if failed > 0 {
+                    self.counters.add(Count::LoadErrors);
+                    #[cfg(feature = "tracing")]
+                    tracing::warn!(target: "oneflight_cache", failed, "the load failed for some keys");
+                }
+                results
+            }
+            Err(error) => {
+                self.count_failed(Some(&error));
+                (0..asked).map(|_| Err(error.clone())).collect()
+            }
+        }
     }
 
     /// One more caller for each key, unless one has too many.
@@ -213,15 +233,9 @@ impl<V, S> Inner<V, S> {
     }
 }
 
-/// What a run of a loader has come to, for each of so many keys.
-#[track_caller]
-pub(super) fn apart<V, E>(loaded: Option<OfEach<V, E>>, asked: usize) -> Vec<Result<V, Error<E>>> {
-    match loaded.expect("no panic of it is caught") {
-        Ok(results) => {
-            let got = results.len();
-            assert!(got == asked, "the loader returned {got} values for {asked} keys");
-            results
-        }
-        Err(error) => (0..asked).map(|_| Err(error.clone())).collect(),
-    }
+/// What a loader of so many keys has come to. Another number of values is a panic of that run, and counted as such.
+pub(super) fn counted<V, E>(loaded: OfEach<V, E>, asked: usize) -> OfEach<V, E> {
+    let got = loaded.as_ref().map_or(asked, Vec::len);
+    assert!(got == asked, "the loader returned {got} values for {asked} keys");
+    loaded
 }

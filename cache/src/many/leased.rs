@@ -1,6 +1,6 @@
 //! Several keys of a store with leases, loaded together.
 
-use super::batch::apart;
+use super::batch::counted;
 use super::together::{all, together};
 use crate::error::OfEach;
 use crate::fill::{self, Event};
@@ -103,7 +103,10 @@ impl<V, S> Inner<V, S> {
     {
         let asked = flights.len();
         let begun = flights.iter_mut().map(|(_, flight)| flight.now_loading()).last().expect("there are some");
-        let loading = async { Some(loader(flights.iter().map(|(index, _)| *index).collect()).await) };
+        let loading = async {
+            let keys = flights.iter().map(|(index, _)| *index).collect();
+            Some(counted(loader(keys).await, asked))
+        };
         let run = async {
             let _permit = match uncached {
                 false => None,
@@ -121,7 +124,7 @@ impl<V, S> Inner<V, S> {
             std::future::pending().await
         })
         .await;
-        for ((_, flight), result) in flights.iter_mut().zip(apart(loaded, asked)) {
+        for ((_, flight), result) in flights.iter_mut().zip(self.apart(loaded, asked)) {
             flight.loaded(Some(result), ended).await;
         }
     }

@@ -87,6 +87,8 @@ fn one_key_fails<W: CollectorWay, S: AnyStore<u32>>(store: S, clock: &ManualCloc
     }
     assert!(cache.get("13").unwrap().is_none());
     assert_eq!(calls.get(), [["1", "13", "2"]]);
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.load_errors), (1, 1));
 }
 
 pub(crate) fn an_error_of_one_key_holds_up_no_refresh_of_another<W: CollectorWay>() {
