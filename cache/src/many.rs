@@ -62,6 +62,11 @@ where
     ///
     /// It may be dropped at any time. The keys that it loads are taken over by those who wait for them.
     ///
+    /// While it is kept and not polled, all who ask this cache for a key that it loads wait until it is polled or dropped,
+    /// however long that takes. Unlike the load of a single call, nobody else can go on with this one, and the timer of
+    /// [`load_timeout`](crate::Builder::load_timeout) is inside this future, too. So await nothing else while you keep it, as a
+    /// `select!` in a loop does. A single call can have a [time limit](crate::Call::timeout) of its own.
+    ///
     /// # Errors
     ///
     /// As [`get_or_load`](Self::get_or_load): the first error of a key that has no old value to be served.
