@@ -161,8 +161,8 @@ where
     ///
     /// # Errors
     ///
-    /// As [`Cache::get_or_load_many`]: the first error of a key that has no old value to be served. It is the error of all keys
-    /// that this call has loaded, so ask for keys one by one if some may fail.
+    /// As [`Cache::get_or_load_many`]: the first error of a key that has no old value to be served. Whoever waits for one of the
+    /// other keys gets its value, and it is stored; but this call returns none, so ask for keys one by one if some may fail.
     ///
     /// # Panics
     ///
@@ -189,7 +189,7 @@ where
     {
         let load = |missing: Vec<&'q Q>| {
             let keys = missing.into_iter().map(ToOwned::to_owned).collect();
-            async { Told(self.batches.load(keys).await.into_iter().collect()) }
+            async { Ok(self.batches.load(keys).await) }
         };
         self.cache.load_many(keys, load).await
     }

@@ -181,6 +181,14 @@ impl<T, E> Loaded<T, E> for Told<T, E> {
     }
 }
 
+/// What a loader of several keys comes to: for each of them, in their order; or an error of all.
+pub(crate) type OfEach<T, E> = Result<Vec<Result<T, Error<E>>>, Error<E>>;
+
+/// That, of a loader that brings all values or none.
+pub(crate) fn of_each<T, E>(loaded: Result<Vec<T>, E>) -> OfEach<T, E> {
+    Ok(loaded.told()?.into_iter().map(Ok).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

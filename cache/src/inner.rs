@@ -207,14 +207,24 @@ impl<V, S> Inner<V, S> {
         self.usual_cost.store(usual, Ordering::Relaxed);
     }
 
-    /// A load has failed by this, or by a panic. The next refresh waits, if there is a value to be refreshed, and it has not been
-    /// written since. If the loader was not called at all, nothing has failed.
+    /// A load has failed by this, or by a panic.
     pub(crate) fn failed<E>(&self, load: &Load, error: Option<&Error<E>>, had_value: bool) {
-        if matches!(error, Some(Error::Overloaded)) {
-            return;
+        self.count_failed(error);
+        self.back_off(load, error, had_value);
+    }
+
+    /// Counts a run of a loader that has failed by this, or by a panic: once, however many keys it was for. If the loader was not
+    /// called at all, nothing has failed.
+    pub(crate) fn count_failed<E>(&self, error: Option<&Error<E>>) {
+        if !matches!(error, Some(Error::Overloaded)) {
+            self.counters.add(Count::LoadErrors);
         }
-        self.counters.add(Count::LoadErrors);
-        if had_value && !load.is_void() {
+    }
+
+    /// The load of a key has failed so. The next refresh waits, if there is a value to be refreshed, and it has not been written
+    /// since.
+    pub(crate) fn back_off<E>(&self, load: &Load, error: Option<&Error<E>>, had_value: bool) {
+        if had_value && !load.is_void() && !matches!(error, Some(Error::Overloaded)) {
             self.hold_up(load.hash());
         }
     }

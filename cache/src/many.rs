@@ -7,8 +7,8 @@ pub(crate) mod together;
 use crate::blocking::{self, ThreadSide};
 use crate::cache::{Cache, TaskSide};
 use crate::entry::Fetched;
-use crate::error::{Error, Loaded};
-use crate::inner::{Side, Why};
+use crate::error::{Error, OfEach, of_each};
+use crate::inner::{Side, Why, copy};
 use crate::store::{BlockingStore, Store};
 use crate::time::block_on;
 use async_lock::Semaphore;
@@ -62,6 +62,11 @@ where
     ///
     /// It may be dropped at any time. The keys that it loads are taken over by those who wait for them.
     ///
+    /// While it is kept and not polled, all who ask this cache for a key that it loads wait until it is polled or dropped,
+    /// however long that takes. Unlike the load of a single call, nobody else can go on with this one, and the timer of
+    /// [`load_timeout`](crate::Builder::load_timeout) is inside this future, too. So await nothing else while you keep it, as a
+    /// `select!` in a loop does. A single call can have a [time limit](crate::Call::timeout) of its own.
+    ///
     /// # Errors
     ///
     /// As [`get_or_load`](Self::get_or_load): the first error of a key that has no old value to be served.
@@ -90,7 +95,7 @@ where
     pub async fn get_or_load_many<'q, Q, L, F>(
         &self,
         keys: impl IntoIterator<Item = &'q Q>,
-        loader: L,
+        mut loader: L,
     ) -> Result<Vec<Fetched<V>>, Error<E>>
     where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
@@ -98,7 +103,11 @@ where
         L: FnMut(Vec<&'q Q>) -> F,
         F: Future<Output = Result<Vec<V>, E>>,
     {
-        self.load_many(keys, loader).await
+        let load = move |missing: Vec<&'q Q>| {
+            let loading = loader(missing);
+            async { of_each(loading.await) }
+        };
+        self.load_many(keys, load).await
     }
 
     pub(crate) async fn load_many<'q, Q, L, F>(
@@ -110,7 +119,7 @@ where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
         S: Store<Q, V>,
         L: FnMut(Vec<&'q Q>) -> F,
-        F: Future<Output: Loaded<Vec<V>, E>>,
+        F: Future<Output = OfEach<V, E>>,
     {
         let inner = &self.shared.inner;
         let limit = inner.config.load_timeout;
@@ -137,10 +146,8 @@ where
                 let (owned, loader, renewals) = (owned(&missing, &why), &loader, Some(&renewals));
                 async move {
                     // Of the missing ones, those that are not there by now.
-                    let load = |indices: Vec<usize>| {
-                        let loading = loader.lock()(indices.iter().map(|&index| missing[index]).collect());
-                        async { loading.await.told() }
-                    };
+                    let load =
+                        |indices: Vec<usize>| loader.lock()(indices.iter().map(|&index| missing[index]).collect());
                     let side = |key| Box::new(TaskSide { shared: &self.shared, key, renewals }) as Box<dyn Side + '_>;
                     inner.fly_many(&owned, limit, load, side).await
                 }
@@ -212,13 +219,13 @@ where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
         S: BlockingStore<Q, V>,
     {
-        self.load_many(keys, |missing| loader(missing).told())
+        self.load_many(keys, |missing| of_each(loader(missing)))
     }
 
     pub(crate) fn load_many<'q, Q>(
         &self,
         keys: impl IntoIterator<Item = &'q Q>,
-        mut loader: impl FnMut(Vec<&'q Q>) -> Result<Vec<V>, Error<E>>,
+        mut loader: impl FnMut(Vec<&'q Q>) -> OfEach<V, E>,
     ) -> Result<Vec<Fetched<V>>, Error<E>>
     where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
@@ -239,19 +246,27 @@ where
                 break;
             }
             let why: HashMap<&Q, Why> = batch.wanted.iter().map(|wanted| (wanted.key, wanted.why())).collect();
-            let mut led = HashSet::new();
+            let (mut led, mut kept) = (HashSet::new(), HashMap::new());
             let mut work = |missing: Vec<&'q Q>| {
                 led.extend(missing.iter().copied());
                 let load = |indices: Vec<usize>| ready(loader(indices.iter().map(|&index| missing[index]).collect()));
                 let side = |key| Box::new(ThreadSide { shared: &self.shared, key, until: None }) as Box<dyn Side + '_>;
-                block_on(inner.fly_many(&owned(&missing, &why), None, load, side))
+                let flown = block_on(inner.fly_many(&owned(&missing, &why), None, load, side));
+                // If it waits for others and gives up, the group does not return these.
+                if led.len() < why.len() {
+                    kept.extend(missing.into_iter().zip(flown.iter().map(copy)));
+                }
+                flown
             };
             let keys = batch.wanted.iter().map(|wanted| wanted.key);
             let flown = if inner.coalescing.load(Ordering::Relaxed) {
                 // As for a single call: past that the flights take no newcomers.
                 match self.shared.group.run_many(keys, inner.config.load_timeout, work) {
                     Ok(flown) => flown,
-                    Err(CallError::TimedOut) => continue,
+                    Err(CallError::TimedOut) => {
+                        inner.take_in_kept(&mut batch, &led, &kept)?;
+                        continue;
+                    }
                     Err(_) => return Err(Error::Reentrant),
                 }
             } else {

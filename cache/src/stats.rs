@@ -28,7 +28,8 @@ pub struct Stats {
     pub early: u64,
     /// Calls that got a value that was not fresh any more.
     pub stale: u64,
-    /// Runs of a loader, those of refreshes and of calls that bypass the cache included.
+    /// Runs of a loader, those of refreshes and of calls that bypass the cache included. A batch counts once for the keys that it
+    /// loads together. A [collector](crate::Collector) counts as its callers do: `load` as one key, `load_many` as a batch.
     pub loads: u64,
     /// Calls that waited for another's load.
     pub joins: u64,
@@ -36,7 +37,8 @@ pub struct Stats {
     pub refreshes: u64,
     /// Refreshes that found the value refreshed already, and ran no loader.
     pub ducked: u64,
-    /// Loads that ended without a value: by an error, a panic, or because they took too long.
+    /// Loads that ended without a value: by an error, a panic, or because they took too long. A batch counts once here too, if it
+    /// has no value for some of its keys or for all, or another number of values than of keys.
     pub load_errors: u64,
     /// Requests to the store that failed.
     pub store_errors: u64,

@@ -74,6 +74,8 @@ cases! {
     joins::two_collectors_of_a_cache_join_each_others_loads;
 
     failures::an_error_reaches_the_callers_of_its_batch_and_no_others;
+    failures::an_error_of_one_key_reaches_its_own_callers_and_no_others;
+    failures::an_error_of_one_key_holds_up_no_refresh_of_another;
     failures::an_old_value_is_served_in_place_of_an_error;
     failures::a_panic_reaches_one_caller_and_the_others_go_on;
     failures::a_wrong_number_of_values_is_an_error_of_all_who_asked;

@@ -120,8 +120,8 @@ where
     ///
     /// # Errors
     ///
-    /// As [`Cache::get_or_load_many`]: the first error of a key that has no old value to be served. It is the error of all keys
-    /// that this call has loaded, so ask for keys one by one if some may fail.
+    /// As [`Cache::get_or_load_many`]: the first error of a key that has no old value to be served. Whoever waits for one of the
+    /// other keys gets its value, and it is stored; but this call returns none, so ask for keys one by one if some may fail.
     ///
     /// # Panics
     ///
@@ -144,7 +144,7 @@ where
     {
         let load = |missing: Vec<&'q Q>| {
             let keys = missing.into_iter().map(ToOwned::to_owned).collect();
-            self.batches.load(keys).into_iter().collect()
+            Ok(self.batches.load(keys))
         };
         self.cache.load_many(keys, load)
     }

@@ -215,7 +215,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             }
             Outcome::LoadFailed => {
                 let error = self.error.take();
-                self.inner.failed(&self.load, error.as_ref(), is_refresh);
+                self.inner.back_off(&self.load, error.as_ref(), is_refresh);
                 error.map(Err)
             }
             Outcome::Hit | Outcome::Filled => {

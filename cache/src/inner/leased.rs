@@ -79,6 +79,9 @@ impl<V, S> Inner<V, S> {
                     let loader = loader.take().expect("a fill loads once");
                     let run = self.run(limit, flight.now_loading(), loader);
                     let (result, ended) = flight.renewing(run).await;
+                    if !matches!(result, Some(Ok(_))) {
+                        self.count_failed(result.as_ref().and_then(|result| result.as_ref().err()));
+                    }
                     flight.loaded(result, ended).await;
                 }
                 Next::Wait { until } => {

@@ -1,13 +1,14 @@
 //! What a batch has found, what it loads, and what it makes of that: the same for tasks and threads.
 
 use crate::entry::{Entry, Fetched, Source};
-use crate::error::Error;
-use crate::inner::{Flown, Inner, Leave, Seen, Side, Why};
+use crate::error::{Error, OfEach};
+use crate::inner::{Flown, Inner, Leave, Panicked, Seen, Side, Why};
 use crate::loads::Calling;
 use crate::plan::Plan;
+use crate::stats::Count;
 use crate::store::Store;
 use crate::time::Time;
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use oneflight::Role;
 use std::future::Future;
 use std::hash::Hash;
@@ -109,6 +110,35 @@ impl<V, S> Inner<V, S> {
         Ok(())
     }
 
+    /// As [`take_in`](Self::take_in), of some of the keys. The others stay wanted.
+    pub(super) fn take_in_kept<Q, E>(
+        &self,
+        batch: &mut Batch<'_, Q, V>,
+        led: &HashSet<&Q>,
+        kept: &HashMap<&Q, Result<Flown<V, E>, Panicked>>,
+    ) -> Result<(), Error<E>>
+    where
+        Q: Hash + Eq + ?Sized,
+        V: Clone,
+    {
+        let is_kept = |wanted: &Wanted<'_, Q, V>| kept.contains_key(wanted.key);
+        let (come, others): (Vec<_>, _) = std::mem::take(&mut batch.wanted).into_iter().partition(is_kept);
+        batch.wanted = come;
+        let copied = |wanted: &Wanted<'_, Q, V>| match &kept[wanted.key] {
+            Ok(flown) => flown.clone(),
+            Err(panicked) => {
+                panicked.resume();
+                None
+            }
+        };
+        let flown = batch.wanted.iter().map(copied).collect();
+        self.take_in(batch, led, flown)?;
+        batch.wanted.extend(others);
+        // As errors are told in the order of the keys.
+        batch.wanted.sort_unstable_by_key(|wanted| wanted.place);
+        Ok(())
+    }
+
     /// As [`fly`](Self::fly), for keys that are loaded together.
     pub(super) async fn fly_many<'k, K, E, F>(
         &'k self,
@@ -121,7 +151,7 @@ impl<V, S> Inner<V, S> {
         K: Hash,
         V: Clone,
         S: Store<K, V>,
-        F: Future<Output = Result<Vec<V>, Error<E>>>,
+        F: Future<Output = OfEach<V, E>>,
     {
         if self.store.lease().is_some() {
             return Box::pin(self.fly_many_leased(keys, limit, loader, side)).await;
@@ -144,26 +174,38 @@ impl<V, S> Inner<V, S> {
         if missing.is_empty() {
             return flown;
         }
-        let loading = async { Some(loader(missing.clone()).await) };
+        let loading = async { Some(counted(loader(missing.clone()).await, missing.len())) };
         let (loaded, ended) = self.run(limit, begun, loading).await;
-        match loaded {
-            Some(Ok(values)) => {
-                let (got, asked): (usize, usize) = (values.len(), missing.len());
-                assert!(got == asked, "the loader returned {got} values for {asked} keys");
-                for ((index, former), value) in missing.into_iter().zip(former).zip(values) {
-                    let (key, load) = (&keys[index].0, &mut loads[index]);
-                    flown[index] = Some(Ok(self.land(key, load, value, [begun, ended], &former, limit).await));
+        for ((&index, former), result) in missing.iter().zip(former).zip(self.apart(loaded, missing.len())) {
+            let (key, load) = (&keys[index].0, &mut loads[index]);
+            flown[index] = Some(match result {
+                Ok(value) => Ok(self.land(key, load, value, [begun, ended], &former, limit).await),
+                Err(error) => {
+                    self.back_off(load, Some(&error), former.entry.is_some());
+                    Err(error)
                 }
-            }
-            failed => {
-                let error = failed.and_then(Result::err);
-                for (index, former) in missing.into_iter().zip(former) {
-                    self.failed(&loads[index], error.as_ref(), former.entry.is_some());
-                    flown[index] = error.clone().map(Err);
-                }
-            }
+            });
         }
         flown
+    }
+
+    /// What a run of a loader has come to, for each of so many keys. It is counted once if it failed, for some of them or all.
+    pub(super) fn apart<E>(&self, loaded: Option<OfEach<V, E>>, asked: usize) -> Vec<Result<V, Error<E>>> {
+        match loaded.expect("no panic of it is caught") {
+            Ok(results) => {
+                let failed = results.iter().filter(|result| result.is_err()).count();
+                if failed > 0 {
+                    self.counters.add(Count::LoadErrors);
+                    #[cfg(feature = "tracing")]
+                    tracing::warn!(target: "oneflight_cache", failed, "the load failed for some keys");
+                }
+                results
+            }
+            Err(error) => {
+                self.count_failed(Some(&error));
+                (0..asked).map(|_| Err(error.clone())).collect()
+            }
+        }
     }
 
     /// One more caller for each key, unless one has too many.
@@ -189,4 +231,11 @@ impl<V, S> Inner<V, S> {
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
+}
+
+/// What a loader of so many keys has come to. Another number of values is a panic of that run, and counted as such.
+pub(super) fn counted<V, E>(loaded: OfEach<V, E>, asked: usize) -> OfEach<V, E> {
+    let got = loaded.as_ref().map_or(asked, Vec::len);
+    assert!(got == asked, "the loader returned {got} values for {asked} keys");
+    loaded
 }

@@ -1,7 +1,8 @@
 //! Several keys of a store with leases, loaded together.
 
+use super::batch::counted;
 use super::together::{all, together};
-use crate::error::Error;
+use crate::error::OfEach;
 use crate::fill::{self, Event};
 use crate::inner::{Flight, Flown, Inner, Next, Side, Why, clock};
 use crate::store::Store;
@@ -31,7 +32,7 @@ impl<V, S> Inner<V, S> {
         K: Hash,
         V: Clone,
         S: Store<K, V>,
-        F: Future<Output = Result<Vec<V>, Error<E>>>,
+        F: Future<Output = OfEach<V, E>>,
     {
         // Their time for waiting ends together too, so those that are loaded then are loaded together.
         let now = self.now();
@@ -98,10 +99,14 @@ impl<V, S> Inner<V, S> {
         K: Hash,
         V: Clone,
         S: Store<K, V>,
-        F: Future<Output = Result<Vec<V>, Error<E>>>,
+        F: Future<Output = OfEach<V, E>>,
     {
+        let asked = flights.len();
         let begun = flights.iter_mut().map(|(_, flight)| flight.now_loading()).last().expect("there are some");
-        let loading = async { Some(loader(flights.iter().map(|(index, _)| *index).collect()).await) };
+        let loading = async {
+            let keys = flights.iter().map(|(index, _)| *index).collect();
+            Some(counted(loader(keys).await, asked))
+        };
         let run = async {
             let _permit = match uncached {
                 false => None,
@@ -113,26 +118,14 @@ impl<V, S> Inner<V, S> {
             self.run(limit, begun, loading).await
         };
         let renewals = all(flights.iter().filter_map(|(_, flight)| flight.renewals()));
-        let (result, ended) = futures_lite::future::or(run, async {
+        let (loaded, ended) = futures_lite::future::or(run, async {
             renewals.await;
             // There was none.
             std::future::pending().await
         })
         .await;
-        match result {
-            Some(Ok(values)) => {
-                let (got, asked) = (values.len(), flights.len());
-                assert!(got == asked, "the loader returned {got} values for {asked} keys");
-                for ((_, flight), value) in flights.iter_mut().zip(values) {
-                    flight.loaded(Some(Ok(value)), ended).await;
-                }
-            }
-            failed => {
-                let error = failed.and_then(Result::err);
-                for (_, flight) in flights {
-                    flight.loaded(error.clone().map(Err), ended).await;
-                }
-            }
+        for ((_, flight), result) in flights.iter_mut().zip(self.apart(loaded, asked)) {
+            flight.loaded(Some(result), ended).await;
         }
     }
 }

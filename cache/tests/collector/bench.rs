@@ -6,7 +6,7 @@ use crate::support::task_ways::{Executor, TaskCache, Tasks};
 use crate::support::thread_way::Threads;
 use crate::support::way::{Answer, AnyCache, AnyStore, Fail, Made, Way, cache};
 use oneflight_cache::test_util::ManualClock;
-use oneflight_cache::{Error, Fetched, Memory, blocking};
+use oneflight_cache::{BatchOutput, Error, Fetched, Memory, blocking};
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,7 +21,7 @@ impl From<u32> for Fail {
 }
 
 pub(crate) type Loaded = Result<Vec<u32>, u32>;
-pub(crate) type Loader = Arc<dyn Fn(Vec<String>) -> Loaded + Send + Sync>;
+pub(crate) type Loader<R = Loaded> = Arc<dyn Fn(Vec<String>) -> R + Send + Sync>;
 
 /// A collector whose calls block the thread until they have ended.
 pub(crate) trait AnyCollector: Clone + Send + Sync + 'static {
@@ -38,6 +38,16 @@ pub(crate) trait CollectorWay: Way {
         window: Duration,
         max_batch: usize,
         loader: Loader,
+    ) -> Self::Collector<S> {
+        Self::collector_of(cache, window, max_batch, loader)
+    }
+
+    /// One whose loader returns whatever one may.
+    fn collector_of<S: AnyStore<u32>, R: BatchOutput<u32, Fail> + Send + 'static>(
+        cache: &Self::Cache<u32, S>,
+        window: Duration,
+        max_batch: usize,
+        loader: Loader<R>,
     ) -> Self::Collector<S>;
 }
 
@@ -58,11 +68,11 @@ impl<S: AnyStore<u32>> AnyCollector for blocking::Collector<String, u32, Fail, S
 impl CollectorWay for Threads {
     type Collector<S: AnyStore<u32>> = blocking::Collector<String, u32, Fail, S>;
 
-    fn collector<S: AnyStore<u32>>(
+    fn collector_of<S: AnyStore<u32>, R: BatchOutput<u32, Fail> + Send + 'static>(
         cache: &Self::Cache<u32, S>,
         window: Duration,
         max_batch: usize,
-        loader: Loader,
+        loader: Loader<R>,
     ) -> Self::Collector<S> {
         cache.collector(move |keys| loader(keys)).window(window).max_batch(max_batch).build()
     }
@@ -109,11 +119,11 @@ impl<S: AnyStore<u32>> AnyCollector for TaskCollector<S> {
 impl CollectorWay for Tasks {
     type Collector<S: AnyStore<u32>> = TaskCollector<S>;
 
-    fn collector<S: AnyStore<u32>>(
+    fn collector_of<S: AnyStore<u32>, R: BatchOutput<u32, Fail> + Send + 'static>(
         cache: &TaskCache<u32, S>,
         window: Duration,
         max_batch: usize,
-        loader: Loader,
+        loader: Loader<R>,
     ) -> Self::Collector<S> {
         let load = move |keys| {
             let loader = Arc::clone(&loader);

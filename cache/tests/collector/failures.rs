@@ -2,8 +2,9 @@
 
 use crate::bench::{AnyCollector, Bench, Calls, CollectorWay, WINDOW, gathering, numbers, values};
 use crate::support::limits::until;
+use crate::support::model::ModelStore;
 use crate::support::run::{failure, joining, run, told, uncalled};
-use crate::support::way::{AnyCache, SECOND, TTL, Way, cache, cache_in};
+use crate::support::way::{AnyCache, AnyStore, Refreshes, SECOND, TTL, Way, builder, cache, cache_in};
 use oneflight_cache::test_util::{FaultyStore, ManualClock};
 use oneflight_cache::{Error, Memory, Source};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,6 +42,79 @@ pub(crate) fn an_error_reaches_the_callers_of_its_batch_and_no_others<W: Collect
     clock.advance(WINDOW);
     assert_eq!(failure(several.end()), 7);
     assert_eq!(calls.get(), [vec!["1", "2", "3"], vec!["1", "2"], vec!["3"]]);
+}
+
+/// A collector whose loader returns a result for each key: of 13 an error, of the others numbers.
+fn of_each<W: CollectorWay, S: AnyStore<u32>>(cache: &<W as Way>::Cache<u32, S>) -> (W::Collector<S>, Calls) {
+    let calls = Calls::default();
+    let noted = calls.clone();
+    let load = move |keys: Vec<String>| {
+        noted.add(&keys);
+        let of_one = |number: u32| if number == 13 { Err(number) } else { Ok(number) };
+        numbers(&keys).into_iter().map(of_one).collect::<Vec<_>>()
+    };
+    (W::collector_of(cache, WINDOW, 1_000, Arc::new(load)), calls)
+}
+
+/// In memory, and in a store that processes share.
+pub(crate) fn an_error_of_one_key_reaches_its_own_callers_and_no_others<W: CollectorWay>() {
+    let clock = ManualClock::new();
+    one_key_fails::<W, _>(Memory::new(100), &clock);
+    one_key_fails::<W, _>(ModelStore::new(clock.clone()), &clock);
+}
+
+fn one_key_fails<W: CollectorWay, S: AnyStore<u32>>(store: S, clock: &ManualClock) {
+    let cache: <W as Way>::Cache<u32, S> = W::Cache::with(builder(clock).store(store), Refreshes::Beside);
+    let (collector, calls) = of_each::<W, S>(&cache);
+    let several = run({
+        let collector = collector.clone();
+        move || collector.load_many(&["1", "13", "2"])
+    });
+    until("the keys are gathered", || collector.gathered() == 3);
+    let joins = ["1", "13"].map(|key| joining(&cache, key, uncalled()));
+    let also = run({
+        let collector = collector.clone();
+        move || collector.load("2")
+    });
+    until("it waits for the load", || cache.waiters("2") == 1);
+    clock.advance(WINDOW);
+    assert_eq!(failure(several.end()), 13);
+    let [joined, fails] = joins.map(|caller| caller.end());
+    assert_eq!([told(joined), told(also.end())], [(1, Source::Joined), (2, Source::Joined)]);
+    assert_eq!(failure(fails), 13);
+    for (key, value) in [("1", 1), ("2", 2)] {
+        assert_eq!(told(cache.get_or_load(key, uncalled())), (value, Source::Hit), "it is stored");
+    }
+    assert!(cache.get("13").unwrap().is_none());
+    assert_eq!(calls.get(), [["1", "13", "2"]]);
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.load_errors), (1, 1));
+}
+
+pub(crate) fn an_error_of_one_key_holds_up_no_refresh_of_another<W: CollectorWay>() {
+    let clock = ManualClock::new();
+    one_refresh_fails::<W, _>(Memory::new(100), &clock);
+    one_refresh_fails::<W, _>(ModelStore::new(clock.clone()), &clock);
+}
+
+fn one_refresh_fails<W: CollectorWay, S: AnyStore<u32>>(store: S, clock: &ManualClock) {
+    let set = builder(clock).store(store).stale_while_revalidate(TTL);
+    let cache: <W as Way>::Cache<u32, S> = W::Cache::with(set, Refreshes::Beside);
+    let (collector, calls) = of_each::<W, S>(&cache);
+    for key in ["1", "13"] {
+        cache.put(key, 100).unwrap();
+    }
+    clock.advance(TTL);
+    let several = run({
+        let collector = collector.clone();
+        move || collector.load_many(&["1", "13"])
+    });
+    until("the keys are gathered", || collector.gathered() == 2);
+    clock.advance(WINDOW);
+    assert_eq!(values(several.end()), [1, 100]);
+    assert_eq!(told(cache.get_or_load("1", uncalled())), (1, Source::Hit));
+    assert_eq!(told(cache.get_or_load("13", uncalled())), (100, Source::Stale), "its next refresh waits");
+    assert_eq!(calls.get(), [["1", "13"]]);
 }
 
 pub(crate) fn an_old_value_is_served_in_place_of_an_error<W: CollectorWay>() {

@@ -2,9 +2,11 @@
 
 use crate::support::gate::Gate;
 use crate::support::limits::until;
+use crate::support::model::ModelStore;
 use crate::support::run::{failure, joining, loading, run, told, uncalled};
-use crate::support::way::{AnyCache, Fail, SECOND, TTL, Way, cache, inline_cache};
-use oneflight_cache::{Fetched, Policy, Source};
+use crate::support::way::{AnyCache, AnyStore, Fail, Refreshes, SECOND, TTL, Way, builder, cache, inline_cache};
+use oneflight_cache::test_util::ManualClock;
+use oneflight_cache::{Fetched, Memory, Policy, Source};
 use std::sync::{Arc, Mutex};
 
 fn values(fetched: &[Fetched<u32>]) -> Vec<u32> {
@@ -105,6 +107,37 @@ pub(crate) fn the_error_of_a_batch_is_its_own_and_is_not_kept<W: Way>() {
     assert!(cache.get("2").unwrap().is_none());
     assert_eq!(values(&cache.get_or_load_many(&["1", "2"], |_| Ok(vec![2])).unwrap()), [1, 2]);
     assert_eq!(cache.stats().load_errors, 1);
+}
+
+/// In memory, and in a store that processes share.
+pub(crate) fn a_batch_that_fails_is_one_load_that_failed<W: Way>() {
+    let clock = ManualClock::new();
+    batches_fail::<W, _>(Memory::new(100), &clock);
+    batches_fail::<W, _>(ModelStore::new(clock.clone()), &clock);
+}
+
+fn batches_fail<W: Way, S: AnyStore<u32>>(store: S, clock: &ManualClock) {
+    let cache: <W as Way>::Cache<u32, S> = W::Cache::with(builder(clock).store(store), Refreshes::Beside);
+    let counted = || {
+        let stats = cache.stats();
+        (stats.loads, stats.load_errors)
+    };
+    assert_eq!(failure(cache.get_or_load_many(&["1", "2", "3"], |_| Err(Fail(7)))), 7);
+    assert_eq!(counted(), (1, 1));
+    let panics = run({
+        let cache = cache.clone();
+        move || cache.get_or_load_many(&["4", "5", "6"], |_| panic!("by intention"))
+    });
+    drop(panics.panic());
+    assert_eq!(counted(), (2, 2));
+    let miscounts = run({
+        let cache = cache.clone();
+        move || cache.get_or_load_many(&["7", "8", "9"], |_| Ok(vec![0; 2]))
+    });
+    drop(miscounts.panic());
+    assert_eq!(counted(), (3, 3));
+    assert_eq!(values(&cache.get_or_load_many(&["1", "2", "3"], |_| Ok(vec![1, 2, 3])).unwrap()), [1, 2, 3]);
+    assert_eq!(counted(), (4, 3));
 }
 
 pub(crate) fn a_wrong_number_of_values_is_a_panic_that_says_so<W: Way>() {

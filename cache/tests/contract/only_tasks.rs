@@ -66,6 +66,26 @@ fn a_lone_leader_that_is_dropped_leaves_the_key_free() {
     });
 }
 
+/// As its documentation says. A call's own time limit ends its wait.
+#[test]
+fn a_batch_that_is_kept_and_not_polled_holds_up_its_keys_until_it_is_dropped() {
+    within_limit(|| {
+        let (cache, clock) = plain(|builder| builder.load_timeout(SECOND));
+        block_on(async {
+            let mut batch = Box::pin(cache.get_or_load_many(["a", "b"], |_| pending()));
+            assert!(poll_once(&mut batch).await.is_none());
+            let mut waits = pin!(cache.get_or_load("a", || ok(1)));
+            let mut limited = pin!(cache.call("b").timeout(SECOND).get_or_load(|| ok(2)));
+            assert!(poll_once(&mut waits).await.is_none() && poll_once(&mut limited).await.is_none());
+            clock.advance(SECOND * 100);
+            assert!(poll_once(&mut waits).await.is_none());
+            assert!(matches!(limited.await, Err(Error::Deadline)));
+            drop(batch);
+            assert_eq!(told(waits.await), (1, Source::Loaded));
+        });
+    });
+}
+
 #[test]
 fn a_bypass_that_takes_too_long_is_counted_as_a_load_that_failed() {
     within_limit(|| {

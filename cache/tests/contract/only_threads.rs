@@ -2,10 +2,10 @@
 
 use crate::support::gate::Gate;
 use crate::support::limits::{until, within_limit};
-use crate::support::run::{Runs, loading, refreshing, run, told, uncalled};
+use crate::support::run::{Runs, failure, loading, refreshing, run, told, uncalled};
 use crate::support::stores::{Map, Request};
 use crate::support::thread_way::Threads;
-use crate::support::way::{SECOND, TTL, cache, cache_in, inline_cache};
+use crate::support::way::{Fail, SECOND, TTL, cache, cache_in, inline_cache};
 use oneflight_cache::{Error, Policy, Source};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -117,6 +117,76 @@ fn a_batch_does_not_wait_for_a_load_that_is_stuck() {
         let values = cache.get_or_load_many(["b", "a"], |keys| Ok(vec![2; keys.len()])).unwrap();
         assert_eq!(values.iter().map(|it| it.value).collect::<Vec<_>>(), [2, 2]);
         drop(stuck.end());
+    });
+}
+
+/// It goes on with the rest, whether what it has loaded meanwhile is stored or not.
+#[test]
+fn a_batch_that_gives_up_waiting_loads_nothing_again() {
+    within_limit(|| {
+        for ttl in [TTL, Duration::ZERO] {
+            let (cache, _) = cache::<Threads, u32>(|builder| builder.load_timeout(SOON).ttl(ttl));
+            let stuck = loading(&cache, "a", || Ok(1));
+            let mut calls = Vec::new();
+            let load = |keys: Vec<&'static str>| {
+                let values = vec![2; keys.len()];
+                calls.push(keys);
+                Ok(values)
+            };
+            let values = cache.get_or_load_many(["b", "a", "b"], load).unwrap();
+            let values: Vec<_> = values.iter().map(|it| (it.value, it.source)).collect();
+            assert_eq!(values, [(2, Source::Loaded); 3]);
+            assert_eq!(calls, [["b"], ["a"]]);
+            let stats = cache.stats();
+            assert_eq!((stats.loads, stats.hits, stats.joins), (3, 0, 0));
+            drop(stuck.end());
+        }
+    });
+}
+
+#[test]
+fn a_batch_that_gives_up_waiting_has_its_own_error() {
+    within_limit(|| {
+        let (cache, _) = cache::<Threads, u32>(|builder| builder.load_timeout(SOON));
+        let stuck = loading(&cache, "a", || Ok(1));
+        let mut calls = 0;
+        let fails = cache.get_or_load_many(["b", "a"], |_| {
+            calls += 1;
+            Err(Fail(7))
+        });
+        assert_eq!((failure(fails), calls), (7, 1));
+        drop(stuck.end());
+    });
+}
+
+/// A value that cannot be cloned.
+#[derive(Debug)]
+struct Unique;
+
+impl Clone for Unique {
+    fn clone(&self) -> Self {
+        std::panic::panic_any(Fail(7))
+    }
+}
+
+#[test]
+fn a_batch_that_gives_up_waiting_has_the_panic_of_its_own_values_clone() {
+    within_limit(|| {
+        let (cache, _) = cache::<Threads, Unique>(|builder| builder.load_timeout(SOON));
+        let stuck = loading(&cache, "a", || Ok(Unique));
+        let runs = Runs::default();
+        let batch = run({
+            let (cache, runs) = (cache.clone(), runs.clone());
+            move || {
+                cache.get_or_load_many(["b", "a"], |keys| {
+                    runs.add();
+                    Ok(keys.iter().map(|_| Unique).collect())
+                })
+            }
+        });
+        assert_eq!(*batch.panic().downcast::<Fail>().unwrap(), Fail(7));
+        assert_eq!(runs.get(), 1);
+        stuck.let_go().panic();
     });
 }
 
