@@ -55,12 +55,11 @@ impl Oracle {
         self.actors[actor].flight.filter(|flight| self.flights[*flight].is_on())
     }
 
-    /// What comes of it if that actor leads. The time is that of its beginning, for a refresh; clocks are slow.
+    /// What comes of it if that actor leads now.
     pub(super) fn attempt(&self, actor: usize) -> Attempt {
         let kind = self.actors[actor].kind;
-        let now = if let Kind::Refresh { .. } = kind { self.actors[actor].at } else { self.now };
-        let stored = self.stored.filter(|stored| now < stored.stale_until);
-        let fresh = stored.filter(|stored| now < stored.fresh_until);
+        let stored = self.stored.filter(|stored| self.now < stored.stale_until);
+        let fresh = stored.filter(|stored| self.now < stored.fresh_until);
         let loads = Attempt::Loads { had_value: stored.is_some() };
         match kind {
             Kind::Ask => loads,
@@ -105,9 +104,9 @@ impl Oracle {
             return Err(format!("loader {loader} was called, and there is a value: {:?}", self.stored));
         };
         let flight = self.led_by(actor)?;
-        let at = if let Kind::Refresh { .. } = self.actors[actor].kind { self.actors[actor].at } else { self.now };
+        let (at, written) = (self.now, self.written);
         let flight = &mut self.flights[flight];
-        (flight.loader, flight.began, flight.had_value) = (Some(loader), (at, self.written), had_value);
+        (flight.loader, flight.began, flight.had_value) = (Some(loader), (at, written), had_value);
         self.counts.loads += 1;
         Ok(())
     }
