@@ -167,7 +167,8 @@ impl<K, V, E, S> Builder<K, V, E, S> {
     /// Where refreshes of a [`Cache`] go on beside the calls that started them: any function that takes a boxed future and has it
     /// polled. With smol `|refresh| smol::spawn(refresh).detach()`, with tokio `|refresh| drop(tokio::spawn(refresh))`.
     ///
-    /// If it panics or drops the future, that refresh does not happen, and a later read may start another.
+    /// If it panics or drops the future, that refresh does not happen, and a later read may start another. Nor does it if the
+    /// value has expired, and is not to be served stale either, before the executor comes to it.
     ///
     /// # Examples
     ///
