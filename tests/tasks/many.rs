@@ -1,7 +1,7 @@
 //! Calls with several keys.
 
 use crate::by_hand::{Gate, Group, Runs, Task, message, work};
-use oneflight::SyncGroup;
+use oneflight::{OnAbandon, SyncGroup};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::hash::{Hash, Hasher};
@@ -115,6 +115,27 @@ fn keys_that_are_taken_over_are_asked_for_again() {
     gate.open();
     assert_eq!(many.ready(), [10, 20, 30]);
     assert_eq!(*asked.borrow(), [vec![3], vec![1, 2]]);
+    assert_eq!(group.in_flight(), 0);
+}
+
+/// Where a flight that is abandoned has ended: a key is led anew, or joined if another was faster.
+#[test]
+fn keys_whose_flights_have_failed_are_entered_again() {
+    let group: Group = Group::builder().on_abandon(OnAbandon::Fail).build();
+    let (asked, gate) = (RefCell::default(), Gate::default());
+    let leads = [1, 2].map(|key| group.try_lead(&key).expect("it is free"));
+    let mut many = Task::waiting(group.do_many(&[1, 2, 3], |keys| load(&asked, gate.clone(), keys)));
+    drop(leads);
+    let faster = group.try_lead(&2).expect("it is free again");
+    assert!(many.poll().is_pending());
+    assert_eq!(*asked.borrow(), [vec![3], vec![1]]);
+    assert_eq!((group.in_flight(), group.waiters(&2)), (3, 1));
+    gate.open();
+    assert!(many.poll().is_pending());
+    let wakes = many.wakes();
+    assert_eq!(faster.land(7).value, 7);
+    assert!(many.wakes() > wakes);
+    assert_eq!(many.ready(), [10, 7, 30]);
     assert_eq!(group.in_flight(), 0);
 }
 
