@@ -53,8 +53,9 @@
 //! ~{4:shop:* &{4:shop:* +get +set +pttl +evalsha +eval +type +exists +getrange +pexpire +del +publish +subscribe +ping +hello
 //! ```
 //!
-//! In a cluster also `+spublish +ssubscribe +asking +cluster|slots`. Without the right to publish or to subscribe all works, and
-//! those who wait look at the server every few milliseconds instead. `CONFIG`, keyspace events and modules are not used.
+//! If the URL names a database also `+select`; in a cluster also `+spublish +ssubscribe +asking +cluster|slots`. Without the
+//! right to publish or to subscribe all works, and those who wait look at the server every few milliseconds instead. `CONFIG`,
+//! keyspace events and modules are not used.
 //!
 //! A managed server may forbid some of it, most likely scripts (`EVAL`, `EVALSHA`), which nothing works without. It may close
 //! idle connections, which are then made anew; and a proxy before it may let no `SUBSCRIBE` through.

@@ -3,7 +3,7 @@
 use crate::bench::{Bench, KEY, LEASE, entry, known, now, settings};
 use crate::redis_support::server::Server;
 use crate::redis_support::until;
-use crate::servers::{RIGHTS, user};
+use crate::servers::{RIGHTS, user, user_of_a_database};
 use oneflight_cache::lease::{Acquired, Lease, Publication, Push};
 use oneflight_cache::redis::{Builder, Bytes, Error, HeldLease, RedisLease, RedisStore, blocking};
 use oneflight_cache::{Entry, Store};
@@ -106,6 +106,13 @@ fn the_rights_in_the_docs_are_enough_for_tasks() {
         bench.lead(1);
         bench.release(1);
     });
+    let store = settings().connect(&user_of_a_database(&bench.server)).unwrap();
+    smol::block_on(every_step(&store, &store));
+    pushed(&store, || {
+        bench.lead(1);
+        bench.release(1);
+    });
+    assert!(bench.server.cli(&["INFO", "keyspace"]).contains("db3:"), "it is where the URL says");
 }
 
 #[cfg(feature = "redis-cluster")]
