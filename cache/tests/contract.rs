@@ -204,6 +204,7 @@ cases! {
     lease_failures::a_server_that_does_not_answer_is_left_alone_for_a_while;
     lease_failures::a_server_that_refuses_is_asked_again;
     lease_failures::a_lease_whose_answer_was_lost_is_given_up;
+    lease_failures::a_server_that_says_of_nothing_that_it_is_gone_has_failed;
     lease_failures::k3_a_load_whose_renewals_fail_brings_its_value;
     lease_failures::a_value_that_the_server_refuses_reaches_its_callers_and_frees_the_lease;
     lease_failures::no_more_loads_past_the_store_at_once_than_allowed;

@@ -2,6 +2,7 @@
 
 use super::error::Error;
 use super::name;
+use super::steps::Seen;
 use crate::fill::{Epoch, Token};
 use crate::lease::Publication;
 use redis::Value;
@@ -61,7 +62,8 @@ pub(crate) fn generation(reply: Option<Value>) -> Result<Option<u64>, Error> {
     }
 }
 
-pub(crate) fn taken(reply: Value) -> Result<Taken, Error> {
+/// Only what was seen can be gone.
+pub(crate) fn taken(reply: Value, seen: Seen) -> Result<Taken, Error> {
     let Value::Array(parts) = reply else { return Err(Error::odd("no list came of acquiring")) };
     let mut parts = parts.into_iter();
     let word = text(parts.next())?;
@@ -69,7 +71,7 @@ pub(crate) fn taken(reply: Value) -> Result<Taken, Error> {
         (b"leader", epoch, None) => Ok(Taken::Leader(number(&text(epoch)?))),
         // It cannot have expired in between.
         (b"filled", left, value) => raw(left, value)?.map(Taken::Filled).ok_or_else(|| Error::odd("filled by nothing")),
-        (b"gone", None, None) => Ok(Taken::Gone),
+        (b"gone", None, None) if matches!(seen, Seen::Version(_)) => Ok(Taken::Gone),
         (b"held", Some(left), holder) => {
             let left =
                 milliseconds(&left)?.map_or(Duration::ZERO, |left| left.map_or(Duration::MAX, Duration::from_millis));
@@ -171,9 +173,14 @@ mod tests {
             list(&[string("?")]),
         ];
         for odd in odd_lists {
-            let error = taken(odd.clone()).unwrap_err();
+            let error = taken(odd.clone(), Seen::Version(7)).unwrap_err();
             assert!(error.is_ambiguous(), "{odd:?}");
             assert!(publication(odd).is_err());
+        }
+        let gone = || list(&[string("gone")]);
+        assert_eq!(taken(gone(), Seen::Version(7)).unwrap(), Taken::Gone);
+        for seen in [Seen::Nothing, Seen::Whatever] {
+            assert!(taken(gone(), seen).unwrap_err().is_ambiguous(), "{seen:?}");
         }
         assert!(good(None).unwrap_err().is_ambiguous());
         assert!(yes(&Value::Int(2)).is_err() && yes(&Value::Okay).is_err());

@@ -92,7 +92,7 @@ impl<L: Link> Steps<L> {
         seen: Seen,
     ) -> Result<Taken, Error> {
         let version;
-        let seen = match seen {
+        let written = match seen {
             Seen::Nothing => b"".as_slice(),
             Seen::Whatever => b"*",
             Seen::Version(seen) => {
@@ -102,8 +102,8 @@ impl<L: Link> Steps<L> {
         };
         let (lease, life) = (lasting(lease), lasting(epoch_life));
         let (token, epoch) = (reply::written(token), reply::written(nonce()));
-        let arguments = [&token, lease.as_bytes(), life.as_bytes(), &epoch, seen];
-        reply::taken(self.server.run(&script::ACQUIRE, name, When::Cheap, &arguments).await?)
+        let arguments = [&token, lease.as_bytes(), life.as_bytes(), &epoch, written];
+        reply::taken(self.server.run(&script::ACQUIRE, name, When::Cheap, &arguments).await?, seen)
     }
 
     pub(crate) async fn publish(

@@ -143,6 +143,26 @@ pub(crate) fn a_lease_whose_answer_was_lost_is_given_up<W: Way>() {
     assert!(!server.is_held("k"));
 }
 
+/// A fill could make nothing of it.
+pub(crate) fn a_server_that_says_of_nothing_that_it_is_gone_has_failed<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder);
+    let closed = process::<W>(&server, &clock, |builder| builder.on_store_error(Fallback::Fail));
+    server.set_says_gone(true);
+    assert_eq!(told(cache.get_or_load("k", || Ok(1))), (1, Source::Loaded));
+    assert_eq!(server.take_steps(), ["get", "acquire", "release"], "it may have the lease");
+    assert_eq!((cache.stats().store_errors, cache.stats().fallbacks), (1, 1));
+    match closed.get_or_load("k", uncalled()) {
+        Err(Error::Store(error)) => assert!(error.to_string().contains("is gone"), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    let values = cache.get_or_load_many(&["a", "b"], |_| Ok(vec![2, 3])).unwrap();
+    assert_eq!(values.iter().map(|it| it.value).collect::<Vec<_>>(), [2, 3]);
+    server.set_says_gone(false);
+    assert_eq!(told(cache.get_or_load("k", || Ok(4))), (4, Source::Loaded));
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (4, Source::Hit));
+}
+
 /// K3.
 pub(crate) fn k3_a_load_whose_renewals_fail_brings_its_value<W: Way>() {
     let (server, clock) = server();
