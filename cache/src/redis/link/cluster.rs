@@ -43,7 +43,9 @@ impl Tasks<Cluster> {
 
 impl Cluster {
     fn builder(&self, limits: Limits) -> ClusterClientBuilder {
+        let tcp = self.nodes.first().map(|node| node.tcp_settings().clone()).unwrap_or_default();
         ClusterClientBuilder::new(self.nodes.clone())
+            .tcp_settings(limits.tcp(tcp))
             .use_protocol(ProtocolVersion::RESP3)
             .connection_timeout(limits.connect)
             .response_timeout(limits.response)

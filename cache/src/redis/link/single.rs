@@ -27,7 +27,8 @@ impl Tasks<Single> {
     pub(crate) fn new(client: &Client, limits: Limits, own: u64) -> Result<Self, Error> {
         let info = client.get_connection_info().clone();
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let client = Client::open(info.set_redis_settings(settings))?;
+        let tcp = limits.tcp(info.tcp_settings().clone());
+        let client = Client::open(info.set_tcp_settings(tcp).set_redis_settings(settings))?;
         Ok(Self::with(Single { client }, limits, Runtime::current()?, own))
     }
 

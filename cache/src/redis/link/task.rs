@@ -1,7 +1,7 @@
 //! For tasks: a connection that all share.
 
 use super::attempts::{Attempt, Attempts};
-use super::limits::Pauses;
+use super::limits::{DEAD, Pauses};
 use super::runtime::Runtime;
 use super::{Limits, Link};
 use crate::redis::error::Error;
@@ -92,10 +92,6 @@ struct Health {
     /// Since when it has not answered, in milliseconds after it was made, and one more. 0: it has.
     silent_since: AtomicU64,
 }
-
-/// A connection that has not answered for so many times the limit of a reply is given up: a router may have forgotten it, and
-/// then nobody says so. A server that only hangs for a while keeps it.
-const DEAD: u32 = 10;
 
 impl Health {
     fn new(number: u64) -> Arc<Self> {
