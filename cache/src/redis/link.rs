@@ -10,7 +10,11 @@ mod attempts;
 mod blocking;
 #[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
 mod cluster;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+mod health;
 mod limits;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+mod listener;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 mod runtime;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]

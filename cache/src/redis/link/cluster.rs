@@ -14,7 +14,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-/// Connections to the servers of a cluster that all tasks share.
+/// Connections to the servers of a cluster that all tasks share, and one more to each for what is pushed.
 pub(crate) type ClusterLink = Tasks<Cluster>;
 
 /// Some servers of a cluster: they know the others.
@@ -61,10 +61,21 @@ const REDIRECTS: usize = 3;
 
 impl Way for Cluster {
     type Connection = ClusterConnection;
+    type Listening = ClusterConnection;
     const REPAIRS_ITSELF: bool = true;
     const IS_CLUSTER: bool = true;
 
+    /// Without a sender the client subscribes to nothing by itself, and repairs the connections all the same.
     fn connect(
+        &self,
+        limits: Limits,
+        _sender: Sender,
+    ) -> impl Future<Output = RedisResult<ClusterConnection>> + Send + 'static {
+        let client = self.builder(limits).build();
+        async move { client?.get_async_connection().await }
+    }
+
+    fn listen(
         &self,
         limits: Limits,
         sender: Sender,
@@ -100,10 +111,15 @@ impl Way for Cluster {
     }
 
     /// One by one, as they are in different slots.
-    async fn subscribe(connection: &mut ClusterConnection, channels: &[Arc<str>]) -> RedisResult<()> {
+    async fn subscribe(connection: &ClusterConnection, channels: &[Arc<str>]) -> RedisResult<()> {
         for channel in channels {
-            connection.ssubscribe(&**channel).await?;
+            connection.clone().ssubscribe(&**channel).await?;
         }
+        Ok(())
+    }
+
+    /// It repairs itself.
+    async fn ping(_connection: &mut ClusterConnection) -> RedisResult<()> {
         Ok(())
     }
 }

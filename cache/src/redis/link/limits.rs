@@ -11,7 +11,7 @@ pub(crate) struct Limits {
     pub(crate) connect: Duration,
     /// For a reply; for threads also for a connection that nobody uses.
     pub(crate) response: Duration,
-    /// So many connections at most, for threads. Tasks share one.
+    /// So many connections at most, for threads, beside that for what is pushed.
     pub(crate) connections: usize,
 }
 

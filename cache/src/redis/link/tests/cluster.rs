@@ -8,6 +8,7 @@ use super::{
 use crate::lease::Push;
 use crate::redis::error::Error;
 use crate::redis::link::{ClusterLink, Limits, Link};
+use crate::redis::push::PushedMessage;
 use redis::Value;
 use std::sync::Arc;
 use std::time::Instant;
@@ -112,21 +113,72 @@ fn what_is_pushed_to_a_shard_arrives_from_each_server() {
     });
 }
 
+/// Slot 3300, which is that of `b`.
+fn give_slot(servers: &[Server; 2], owner: usize) {
+    let id: String = servers[owner].ask(&["CLUSTER", "MYID"]);
+    servers.iter().rev().for_each(|at| {
+        at.ask::<String>(&["CLUSTER", "SETSLOT", "3300", "NODE", &id]);
+    });
+}
+
+#[test]
+fn a_channel_whose_slot_has_moved_is_listened_to_where_it_is_now() {
+    let servers = two_nodes();
+    everywhere(|place| {
+        give_slot(&servers, 0);
+        let link = link(place, &servers[0], patient());
+        let (watching, told) = watch(&link, "{b}:c", 7);
+        let (other, other_told) = watch(&link, "{a}:c", 7);
+        let (log, all) = std::sync::mpsc::channel();
+        let all_told = Box::new(move |message| _ = log.send(message));
+        for told in [&told, &other_told] {
+            assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        }
+        let watching_all = link.pushes().watch_all(["{b}:c".to_owned()], all_told);
+        let wait_for = |message| while all.recv_timeout(LONG).unwrap() != message {};
+        wait_for(PushedMessage::Listening);
+        give_slot(&servers, 1);
+        wait_for(PushedMessage::Broken);
+        wait_for(PushedMessage::Listening);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        assert!(watching.is_listening() && watching_all.is_listening());
+        servers[1].ask::<u32>(&["SPUBLISH", "{b}:c", &message('r', 2, 7)]);
+        eventually("it is told", || told.try_iter().any(|push| push == Push::Released));
+        assert!(other.is_listening(), "nothing has happened to that one");
+    });
+}
+
+/// Nobody has asked for what a server says then of a channel, and it comes before the replies that are due.
+#[test]
+fn what_is_said_of_a_slot_that_has_moved_is_nobodys_reply() {
+    let servers = two_nodes();
+    everywhere(|place| {
+        give_slot(&servers, 0);
+        let link = Arc::new(link(place, &servers[0], patient()));
+        let (_watching, told) = watch(&*link, "{b}:c", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let shared = Arc::clone(&link);
+        // `bar` is slot 5061.
+        link.spawn(Box::pin(async move {
+            let _ = sender.send(shared.send(commands([&["BLPOP", "bar", "0"]])).await);
+        }));
+        eventually("it waits", || servers[0].ask::<String>(&["INFO", "clients"]).contains("blocked_clients:1"));
+        give_slot(&servers, 1);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening, "it is over by now");
+        servers[0].ask::<u32>(&["RPUSH", "bar", "value"]);
+        assert_eq!(receiver.recv_timeout(LONG).unwrap().unwrap(), [Value::Array(vec![text("bar"), text("value")])]);
+    });
+}
+
 #[test]
 fn a_slot_that_has_moved_is_found() {
     let servers = two_nodes();
     everywhere(|place| {
-        // `b` is slot 3300.
-        let owner = |server: &Server| {
-            let id: String = server.ask(&["CLUSTER", "MYID"]);
-            servers.iter().rev().for_each(|at| {
-                at.ask::<String>(&["CLUSTER", "SETSLOT", "3300", "NODE", &id]);
-            });
-        };
-        owner(&servers[0]);
+        give_slot(&servers, 0);
         let link = link(place, &servers[0], patient());
         place.run(link.send(commands([&["GET", "b"]]))).unwrap();
-        owner(&servers[1]);
+        give_slot(&servers, 1);
         assert_eq!(place.run(link.send(commands([&["SET", "b", "1"]]))).unwrap(), [Value::Okay]);
         let replies = place.run(link.send(commands([&["GET", "b"], &["PTTL", "b"]]))).unwrap();
         assert_eq!(replies, [text("1"), Value::Int(-1)]);
