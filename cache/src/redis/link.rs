@@ -50,6 +50,9 @@ pub(crate) trait Link: Send + Sync + 'static {
     #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
     fn spawn(&self, work: BoxFuture);
 
+    /// Sends the commands before long, and waits for nothing: what comes of them does not matter.
+    fn hint(&self, commands: Pipeline);
+
     /// What is pushed over it.
     fn pushes(&self) -> &Arc<Pushes>;
 

@@ -41,7 +41,8 @@
 //! - Redis 6.0 or later, or any Valkey, for tasks: they are told what is pushed in RESP3. The scripts and the commands for
 //!   threads are older.
 //! - Redis 7.0 or later, or any Valkey, as a cluster (feature `redis-cluster`): there it is pushed over sharded channels. All
-//!   names of a key are in one slot.
+//!   names of a key are in one slot, but not its channel, so who writes does not wait until that has been pushed. If the process
+//!   ends at once after a write, it may not be.
 //! - TLS comes with the client: enable a feature of `redis`, and use a URL that begins with `rediss://`. For threads `tls-rustls`
 //!   or `tls-native-tls`; for tasks `smol-rustls-comp`, `tokio-rustls-comp`, `smol-native-tls-comp` or `tokio-native-tls-comp`. With
 //!   rustls, install a `CryptoProvider` of it for the process first. Users and passwords are a part of the URL, and are never

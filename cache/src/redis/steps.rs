@@ -11,6 +11,7 @@ use super::script;
 use super::server::{Server, When};
 use crate::fill::{Epoch, Token, Version};
 use crate::lease::{Publication, Push, Told, Watch};
+use crate::many::together::all;
 use crate::nonce::nonce;
 use crate::time::millis;
 use redis::Pipeline;
@@ -119,7 +120,7 @@ impl<L: Link> Steps<L> {
         let arguments = [&token, epoch.as_slice(), value, keep.as_bytes(), hint.channel(), hint.message()];
         let done = reply::publication(self.server.run(&script::PUBLISH, name, When::Cheap, &arguments).await?)?;
         if matches!(done, Publication::Stored | Publication::Late) {
-            self.push(&hint).await;
+            self.push(&hint);
         }
         Ok(done)
     }
@@ -144,7 +145,7 @@ impl<L: Link> Steps<L> {
         let arguments = [&token, hint.channel(), hint.message()];
         let released = reply::yes(&self.server.run_in_full(&script::RELEASE, name, When::Unknown, &arguments).await?)?;
         if released {
-            self.push(&hint).await;
+            self.push(&hint);
         }
         Ok(released)
     }
@@ -153,32 +154,34 @@ impl<L: Link> Steps<L> {
         let (keep, hint) = (kept(keep), self.hint(b'w', name));
         let arguments = [value, keep.as_bytes(), hint.channel(), hint.message()];
         self.server.run(&script::PUT, name, When::Always, &arguments).await?;
-        self.push(&hint).await;
+        self.push(&hint);
         Ok(())
     }
 
     pub(crate) async fn remove(&self, name: &mut Name) -> Result<(), Error> {
         let hint = self.hint(b'w', name);
         self.server.run(&script::INVALIDATE, name, When::Always, &[hint.channel(), hint.message()]).await?;
-        self.push(&hint).await;
+        self.push(&hint);
         Ok(())
     }
 
     /// Begins another generation, and tells everybody on all channels.
     pub(crate) async fn clear(&self) -> Result<(), Error> {
         self.server.next_generation().await?;
-        let is_cluster = self.server.link.is_cluster();
+        let link = &self.server.link;
         let message = self.message(b'a', 0);
-        let mut pipeline = Pipeline::new();
-        for number in 0..CHANNELS {
-            let command = if is_cluster { "SPUBLISH" } else { "PUBLISH" };
-            pipeline.cmd(command).arg(self.names.channel(number)).arg(&message);
-            if is_cluster {
-                let _ = self.server.link.send(std::mem::take(&mut pipeline)).await;
-            }
-        }
         // Who hears nothing looks for himself before long.
-        let _ = self.server.link.send(pipeline).await;
+        if link.is_cluster() {
+            // The channels are many servers', some of which may hang.
+            let hints = self.channels().map(|channel| link.send(published(&channel, &message)));
+            drop(all(hints).await);
+        } else {
+            let mut pipeline = Pipeline::new();
+            for channel in self.channels() {
+                pipeline.cmd("PUBLISH").arg(channel).arg(&message);
+            }
+            let _ = link.send(pipeline).await;
+        }
         Ok(())
     }
 
@@ -205,14 +208,19 @@ impl<L: Link> Steps<L> {
         format!("{}{:016x}{id:016x}", char::from(what), self.server.link.pushes().own())
     }
 
-    /// Pushes what the script could not: in a cluster its channel may be another server's.
-    async fn push(&self, hint: &Hint) {
+    /// Pushes what the script could not: in a cluster its channel may be another server's. That one may hang, and the write is
+    /// done, so nobody waits for it.
+    fn push(&self, hint: &Hint) {
         if hint.is_cluster {
-            let mut pipeline = Pipeline::new();
-            pipeline.cmd("SPUBLISH").arg(&hint.channel).arg(&hint.message);
-            let _ = self.server.link.send(pipeline).await;
+            self.server.link.hint(published(&hint.channel, &hint.message));
         }
     }
+}
+
+fn published(channel: &str, message: &str) -> Pipeline {
+    let mut pipeline = Pipeline::new();
+    pipeline.cmd("SPUBLISH").arg(channel).arg(message);
+    pipeline
 }
 
 impl Hint {

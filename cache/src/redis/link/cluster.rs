@@ -3,6 +3,7 @@
 use super::Limits;
 use super::runtime::Runtime;
 use super::task::{Sender, Tasks, Way};
+use crate::many::together::all;
 use crate::redis::error::Error;
 use redis::aio::ConnectionLike;
 use redis::cluster::ClusterClientBuilder;
@@ -110,12 +111,13 @@ impl Way for Cluster {
         }
     }
 
-    /// One by one, as they are in different slots.
+    /// Each by itself, as they are in different slots, and all at the same time: one server that hangs holds up no other.
     async fn subscribe(connection: &ClusterConnection, channels: &[Arc<str>]) -> RedisResult<()> {
-        for channel in channels {
-            connection.clone().ssubscribe(&**channel).await?;
-        }
-        Ok(())
+        let answers = all(channels.iter().map(|channel| {
+            let mut connection = connection.clone();
+            async move { connection.ssubscribe(&**channel).await }
+        }));
+        answers.await.into_iter().collect()
     }
 
     /// It repairs itself.

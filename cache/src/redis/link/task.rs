@@ -116,6 +116,13 @@ impl<W: Way> Link for Tasks<W> {
         self.shared.runtime.spawn(work);
     }
 
+    fn hint(&self, commands: Pipeline) {
+        let shared = Arc::clone(&self.shared);
+        self.spawn(Box::pin(async move {
+            let _ = shared.runtime.entered(shared.send(commands)).await;
+        }));
+    }
+
     fn pushes(&self) -> &Arc<Pushes> {
         &self.pushes
     }

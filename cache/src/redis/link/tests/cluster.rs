@@ -7,11 +7,15 @@ use super::{
 };
 use crate::lease::Push;
 use crate::redis::error::Error;
+use crate::redis::generation::Generation;
+use crate::redis::header::Keep;
 use crate::redis::link::{ClusterLink, Limits, Link};
+use crate::redis::name::{CHANNELS, Name, Names};
 use crate::redis::push::PushedMessage;
+use crate::redis::steps::Steps;
 use redis::Value;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const OPTIONS: [&str; 8] = [
     "--cluster-enabled",
@@ -168,6 +172,63 @@ fn what_is_said_of_a_slot_that_has_moved_is_nobodys_reply() {
         assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening, "it is over by now");
         servers[0].ask::<u32>(&["RPUSH", "bar", "value"]);
         assert_eq!(receiver.recv_timeout(LONG).unwrap().unwrap(), [Value::Array(vec![text("bar"), text("value")])]);
+    });
+}
+
+#[test]
+fn channels_of_a_server_that_hangs_hold_up_no_others() {
+    let servers = two_nodes();
+    everywhere(|place| {
+        let link = link(place, &servers[1], SHORT);
+        let (_first, told) = watch(&link, "{a}:first", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        servers[0].pause();
+        // `b` is slot 3300, `a` is slot 15495. All are new at the same time.
+        let all = (0..8).map(|number| format!("{{b}}:{number}")).chain(["{a}:c".to_owned()]);
+        let _all = link.pushes().watch_all(all, Box::new(|_| ()));
+        let (watching, told) = watch(&link, "{a}:c", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        assert!(watching.is_listening());
+        let (_other, told) = watch(&link, "{b}:0", 7);
+        servers[0].resume();
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening, "when it is back");
+    });
+}
+
+/// What is to be pushed goes to other servers than what is written.
+#[test]
+fn a_server_that_hangs_holds_up_no_write_elsewhere_and_a_clearing_once() {
+    let servers = two_nodes();
+    let limits = Limits { response: Duration::from_secs(2), ..patient() };
+    let is_on_second = |name: &[u8]| {
+        let name = String::from_utf8(name.to_vec()).unwrap();
+        servers[0].ask::<u32>(&["CLUSTER", "KEYSLOT", &name]) >= 8192
+    };
+    let names = || {
+        let mut all = (0..).map(|number| Names::new(&format!("p{number}"), 0));
+        all.find(|names| is_on_second(names.generation().as_bytes())).unwrap()
+    };
+    let key = |names: &Names| {
+        let is_apart = |name: &Name| {
+            let mut name = name.clone();
+            name.set_generation(0);
+            is_on_second(name.value()) && !is_on_second(names.channel(name.id() % CHANNELS).as_bytes())
+        };
+        (0..).map(|number: u32| names.name(&number)).find(is_apart).unwrap()
+    };
+    everywhere(|place| {
+        let names = names();
+        let mut name = key(&names);
+        let steps = Steps::new(link(place, &servers[1], limits), names, Generation::fixed());
+        let mut put = || place.run(steps.put(&mut name, b"value", Keep::ForEver)).unwrap();
+        put();
+        servers[0].pause();
+        let start = Instant::now();
+        put();
+        assert!(start.elapsed() < limits.response, "{:?}", start.elapsed());
+        place.run(steps.clear()).unwrap();
+        assert!(start.elapsed() < limits.response * 3, "{:?}", start.elapsed());
+        servers[0].resume();
     });
 }
 
