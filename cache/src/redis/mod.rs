@@ -58,6 +58,9 @@
 //! right to publish or to subscribe all works, and those who wait look at the server every few milliseconds instead. `CONFIG`,
 //! keyspace events and modules are not used.
 //!
+//! If a server says that it is a replica, connections are made anew, once in two seconds at most: another may have taken over under
+//! its name. In a cluster the client finds it.
+//!
 //! A managed server may forbid some of it, most likely scripts (`EVAL`, `EVALSHA`), which nothing works without. It may close
 //! idle connections, which are then made anew; and a proxy before it may let no `SUBSCRIBE` through.
 //!

@@ -33,6 +33,15 @@ pub(crate) fn good(reply: Option<Value>) -> Result<Value, Error> {
     }
 }
 
+/// Whether the server says that it is a replica, and perhaps an outdated one: another may have taken over under its name.
+pub(crate) fn is_demoted(reply: &Value) -> bool {
+    /// What a script says before Redis 7 begins with `ERR`.
+    const READ_ONLY: &str = "READONLY You can't write";
+    let Value::ServerError(error) = reply else { return false };
+    matches!(error.code(), "READONLY" | "MASTERDOWN")
+        || error.details().is_some_and(|details| details.contains(READ_ONLY))
+}
+
 /// The answers to `PTTL` and `GET`.
 pub(crate) fn raw(left: Option<Value>, value: Option<Value>) -> Result<Option<Raw>, Error> {
     let (left, value) = (good(left)?, good(value)?);
@@ -141,6 +150,21 @@ mod tests {
         for other in others {
             assert_eq!(number(other.as_bytes()), name::hash(other.as_bytes()).into(), "{other}");
         }
+    }
+
+    #[test]
+    fn a_replica_is_told_also_in_a_script_of_an_older_server() {
+        let says = |text: &str| redis::parse_redis_value(format!("-{text}\r\n").as_bytes()).unwrap();
+        let direct = "READONLY You can't write against a read only replica.";
+        let older = format!("ERR Error running script (call to f_0): @user_script:14: @user_script: 14: -{direct}");
+        let down = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
+        for reply in [direct, &format!("{direct} script: 0, on @user_script:14."), &older, down] {
+            assert!(is_demoted(&says(reply)), "{reply}");
+        }
+        for reply in ["ERR no", "NOPERM no", "LOADING Redis is loading the dataset in memory", "OOM no"] {
+            assert!(!is_demoted(&says(reply)), "{reply}");
+        }
+        assert!(!is_demoted(&string(direct)), "a value");
     }
 
     /// Case I11.

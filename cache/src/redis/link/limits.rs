@@ -1,8 +1,9 @@
 //! How long a link waits.
 
+use parking_lot::Mutex;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 use redis::io::tcp::TcpSettings;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a link waits for the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +82,24 @@ impl Pauses {
         let longest = (Self::FIRST << self.failures.min(10)).min(Self::LAST);
         self.failures = self.failures.saturating_add(1);
         Duration::from_millis(fastrand::u64(longest / 2..=longest))
+    }
+}
+
+/// Leave to give up connections that work, as the server behind them is not the right one any more: once in two seconds, as
+/// others may lead to the same.
+#[derive(Debug, Default)]
+pub(super) struct Retreats(Mutex<Option<Instant>>);
+
+impl Retreats {
+    const PAUSE: Duration = Duration::from_secs(2);
+
+    pub(super) fn may(&self) -> bool {
+        let (mut last, now) = (self.0.lock(), Instant::now());
+        let may = last.is_none_or(|last| now.duration_since(last) >= Self::PAUSE);
+        if may {
+            *last = Some(now);
+        }
+        may
     }
 }
 

@@ -30,6 +30,8 @@ pub(super) struct Listener<W> {
     is_started: AtomicBool,
     /// The next connection's, for [`Pushes`].
     number: AtomicU64,
+    /// What is written goes to another server than when the connection was made.
+    is_outdated: AtomicBool,
     /// There is something to be done: a channel that is not listened to, or another connection.
     woken: Event,
     has_ended: AtomicBool,
@@ -57,6 +59,7 @@ impl<W: Way> Listener<W> {
             pushes,
             is_started: AtomicBool::new(false),
             number: AtomicU64::new(0),
+            is_outdated: AtomicBool::new(false),
             woken: Event::new(),
             has_ended: AtomicBool::new(false),
             end: Event::new(),
@@ -72,6 +75,12 @@ impl<W: Way> Listener<W> {
         }
         let (listener, runtime) = (Arc::clone(self), self.runtime.clone());
         self.runtime.spawn(Box::pin(async move { runtime.entered(or(listener.ended(), listener.run())).await }));
+    }
+
+    /// The server is a replica: another may have taken over, so the connection is to be made anew.
+    pub(super) fn renew(&self) {
+        self.is_outdated.store(true, Ordering::SeqCst);
+        self.woken.notify(usize::MAX);
     }
 
     /// The store is gone. Does not wait for the task, which ends when it is polled next.
@@ -104,13 +113,14 @@ impl<W: Way> Listener<W> {
 
     /// Until the connection is of no use any more.
     async fn listen(self: &Arc<Self>, line: &Arc<Line>, pauses: &mut Pauses) {
+        self.is_outdated.store(false, Ordering::SeqCst);
         let connecting = self.way.listen(self.limits, self.sender(line));
         let Ok(mut connection) = connecting.await else { return };
         loop {
             // Before it looks: what comes after that wakes it.
             let woken = self.woken.listen();
             let Some(silent) = self.pushes.upgrade().map(|pushes| pushes.silent()) else { return };
-            if line.is_broken.load(Ordering::SeqCst) {
+            if line.is_broken.load(Ordering::SeqCst) || self.is_outdated.load(Ordering::SeqCst) {
                 return;
             }
             if !silent.is_empty() {

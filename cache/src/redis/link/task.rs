@@ -2,11 +2,13 @@
 
 use super::attempts::{Attempt, Attempts};
 use super::health::Health;
+use super::limits::Retreats;
 use super::listener::Listener;
 use super::runtime::Runtime;
 use super::{Limits, Link};
 use crate::redis::error::Error;
 use crate::redis::push::Pushes;
+use crate::redis::reply;
 use crate::time::BoxFuture;
 use parking_lot::Mutex;
 use redis::{Pipeline, PushInfo, PushKind, RedisResult, Value};
@@ -65,7 +67,6 @@ pub(crate) trait Way: fmt::Debug + Send + Sync + 'static {
 /// A command that is dropped has been sent or not; its reply is read and thrown away.
 pub(crate) struct Tasks<W: Way> {
     shared: Arc<Shared<W>>,
-    listener: Arc<Listener<W>>,
     pushes: Arc<Pushes>,
 }
 
@@ -75,6 +76,8 @@ struct Shared<W: Way> {
     runtime: Runtime,
     current: Mutex<Option<Current<W::Connection>>>,
     attempts: Arc<Attempts>,
+    listener: Arc<Listener<W>>,
+    retreats: Retreats,
 }
 
 struct Current<C> {
@@ -99,8 +102,16 @@ impl<W: Way> Tasks<W> {
                 listener.wake();
             }
         });
-        let (current, attempts) = (Mutex::new(None), Arc::default());
-        Self { shared: Arc::new(Shared { way, limits, runtime, current, attempts }), listener, pushes }
+        let shared = Shared {
+            way,
+            limits,
+            runtime,
+            current: Mutex::new(None),
+            attempts: Arc::default(),
+            listener,
+            retreats: Retreats::default(),
+        };
+        Self { shared: Arc::new(shared), pushes }
     }
 }
 
@@ -134,7 +145,7 @@ impl<W: Way> Link for Tasks<W> {
 
 impl<W: Way> Drop for Tasks<W> {
     fn drop(&mut self) {
-        self.listener.end();
+        self.shared.listener.end();
     }
 }
 
@@ -167,6 +178,11 @@ impl<W: Way> Shared<W> {
                 if health.is_mixed_up() {
                     self.give_up(health);
                     return Err(Error::odd("something was pushed in place of a reply"));
+                }
+                // The client sees to that in a cluster.
+                if !W::REPAIRS_ITSELF && replies.iter().any(reply::is_demoted) && self.retreats.may() {
+                    self.give_up(health);
+                    self.listener.renew();
                 }
                 Ok(replies)
             }

@@ -189,6 +189,31 @@ fn a_server_that_refuses_this_client_is_not_away_until_it_lets_it_in() {
     });
 }
 
+#[test]
+fn a_server_that_was_demoted_is_left_for_the_one_that_has_its_name() {
+    let servers = [Server::start(), Server::start()];
+    everywhere(|place| {
+        servers[0].ask::<String>(&["REPLICAOF", "NO", "ONE"]);
+        let proxy = Proxy::to(servers[0].port());
+        let link = link(place, &proxy.url(), patient());
+        let (watching, told) = watch(&link, "c", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        let set = |value: &str| place.run(link.send(commands([&["SET", "a", value]]))).unwrap();
+        assert_eq!(set("1"), [Value::Okay]);
+        servers[0].follow(&servers[1]);
+        let start = Instant::now();
+        (0..20).for_each(|_| assert!(matches!(set("2")[..], [Value::ServerError(_)]), "it is read-only"));
+        // Two to begin with, and two more each time that they are made anew.
+        let most = 4 + start.elapsed().as_secs() as usize / 2 * 2;
+        assert!(proxy.accepted() <= most, "it is not left for itself again and again: {}", proxy.accepted());
+        proxy.lead_to(servers[1].port());
+        eventually("it is the other one", || set("3") == [Value::Okay]);
+        assert_eq!(servers[1].ask::<String>(&["GET", "a"]), "3");
+        eventually("so it is for what is pushed", || servers[1].ask::<u32>(&["PUBLISH", "c", "nothing"]) == 1);
+        eventually("it is listened to", || watching.is_listening());
+    });
+}
+
 /// Over one connection the one that has subscribed would be cut off with the commands: a server allows it less.
 #[test]
 fn what_is_pushed_comes_over_a_connection_of_its_own() {
