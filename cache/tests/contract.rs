@@ -214,6 +214,7 @@ cases! {
     lease_failures::i7_a_refresh_on_demand_that_the_server_has_no_room_for_leaves_nothing_older;
     lease_failures::a_server_that_is_left_alone_is_not_asked_to_give_up_a_lease;
     lease_failures::nested_loads_past_the_store_do_not_wait_for_each_other_for_ever;
+    lease_failures::a_key_that_fails_costs_the_others_of_its_batch_nothing;
     lease_failures::what_is_no_value_is_left_alone;
 
     tiers::what_was_read_is_read_near_for_a_short_life;

@@ -11,7 +11,7 @@ use super::script;
 use super::server::{Server, When};
 use crate::fill::{Epoch, Token, Version};
 use crate::lease::{Publication, Push, Told, Watch};
-use crate::many::together::all;
+use crate::many::together::{all, together};
 use crate::nonce::nonce;
 use crate::time::millis;
 use redis::Pipeline;
@@ -71,17 +71,44 @@ impl<L: Link> Steps<L> {
         reply::raw(replies.next(), replies.next())
     }
 
-    pub(crate) async fn read_many(&self, names: &mut [Name]) -> Result<Vec<Option<Raw>>, Error> {
-        let mut found = Vec::with_capacity(names.len());
-        // What is sent to a cluster together must be in one slot.
-        let together = if self.server.link.is_cluster() { 1 } else { TOGETHER };
-        for some in names.chunks_mut(together) {
-            let mut replies = self.server.send(some, When::Over, read_command).await?.into_iter();
-            for _ in 0..some.len() {
-                found.push(reply::raw(replies.next(), replies.next())?);
+    /// What there is of each; an error instead if there is nothing else.
+    pub(crate) async fn read_many(&self, names: &mut [Name]) -> Result<Vec<Result<Option<Raw>, Error>>, Error> {
+        let found =
+            if self.server.link.is_cluster() { self.read_each(names).await? } else { self.read_together(names).await };
+        match found.first() {
+            Some(Err(error)) if found.iter().all(Result::is_err) => Err(error.clone()),
+            _ => Ok(found),
+        }
+    }
+
+    async fn read_together(&self, names: &mut [Name]) -> Vec<Result<Option<Raw>, Error>> {
+        let count = names.len();
+        let mut found = Vec::with_capacity(count);
+        for some in names.chunks_mut(TOGETHER) {
+            match self.server.send(some, When::Over, read_command).await {
+                Ok(replies) => {
+                    let mut replies = replies.into_iter();
+                    found.extend(some.iter().map(|_| reply::raw(replies.next(), replies.next())));
+                }
+                Err(error) => {
+                    // It is not asked for the rest.
+                    found.resize_with(count, || Err(error.clone()));
+                    break;
+                }
             }
         }
-        Ok(found)
+        found
+    }
+
+    /// What is sent to a cluster together must be in one slot. So each is sent by itself, and all at the same time: a server that
+    /// hangs costs its own keys alone, and their callers no more than if it was one.
+    async fn read_each(&self, names: &mut [Name]) -> Result<Vec<Result<Option<Raw>, Error>>, Error> {
+        if !names.is_empty() {
+            // Otherwise each of them would.
+            self.server.look().await?;
+        }
+        let reads = names.iter_mut().map(|name| self.read(name)).collect();
+        Ok(together(TOGETHER, reads).await)
     }
 
     pub(crate) async fn acquire(

@@ -314,6 +314,24 @@ pub(crate) fn nested_loads_past_the_store_do_not_wait_for_each_other_for_ever<W:
     assert_eq!(told(cache.get_or_load("b", || Ok(2))), (2, Source::Loaded), "the turn is over");
 }
 
+pub(crate) fn a_key_that_fails_costs_the_others_of_its_batch_nothing<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder);
+    cache.put("a", 1).unwrap();
+    cache.put("b", 2).unwrap();
+    server.set_foreign("k");
+    server.take_steps();
+    let load = |keys: Vec<String>| {
+        assert_eq!(keys, ["k"]);
+        Ok(vec![3])
+    };
+    let fetched = cache.get_or_load_many(&["a", "k", "b"], load).unwrap();
+    let fetched: Vec<_> = fetched.iter().map(|it| (it.value, it.source)).collect();
+    assert_eq!(fetched, [(1, Source::Hit), (3, Source::Loaded), (2, Source::Hit)]);
+    assert_eq!(server.take_steps(), ["get", "get", "get", "acquire"], "a lease of the one that failed alone");
+    assert_eq!(cache.stats().store_errors, 2, "of both");
+}
+
 pub(crate) fn what_is_no_value_is_left_alone<W: Way>() {
     let (server, clock) = server();
     let cache = process::<W>(&server, &clock, |builder| builder);

@@ -233,6 +233,31 @@ fn a_server_that_hangs_holds_up_no_write_elsewhere_and_a_clearing_once() {
 }
 
 #[test]
+fn of_many_keys_those_of_a_server_that_hangs_cost_the_others_nothing() {
+    let servers = two_nodes();
+    let limits = Limits { response: Duration::from_secs(1), ..patient() };
+    everywhere(|place| {
+        let steps = Steps::new(link(place, &servers[1], limits), Names::new("many", 0), Generation::fixed());
+        let mut names: Vec<Name> = (0..100_u32).map(|number| steps.name(&number)).collect();
+        for name in &mut names {
+            place.run(steps.put(name, b"value", Keep::ForEver)).unwrap();
+        }
+        servers[0].pause();
+        let start = Instant::now();
+        let found = place.run(steps.read_many(&mut names)).unwrap();
+        assert!(start.elapsed() < limits.response * 3, "not one after the other: {:?}", start.elapsed());
+        servers[0].resume();
+        for (name, found) in names.iter().zip(found) {
+            let slot: u32 = servers[0].ask(&["CLUSTER", "KEYSLOT", std::str::from_utf8(name.value()).unwrap()]);
+            match found {
+                Ok(raw) => assert!(slot >= 8192 && raw.unwrap().bytes == b"value"),
+                away => assert!(slot < 8192 && is_away(&away), "{away:?}"),
+            }
+        }
+    });
+}
+
+#[test]
 fn a_slot_that_has_moved_is_found() {
     let servers = two_nodes();
     everywhere(|place| {
