@@ -5,6 +5,8 @@ compile_error!(
     "the feature `redis-cluster` of oneflight-cache needs `redis-smol` (any executor) or `redis-tokio` as well"
 );
 
+#[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
+mod asked;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 mod attempts;
 mod blocking;

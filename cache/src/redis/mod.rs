@@ -42,7 +42,10 @@
 //!   threads are older.
 //! - Redis 7.0 or later, or any Valkey, as a cluster (feature `redis-cluster`): there it is pushed over sharded channels. All
 //!   names of a key are in one slot, but not its channel, so who writes does not wait until that has been pushed. If the process
-//!   ends at once after a write, it may not be.
+//!   ends at once after a write, it may not be. While a slot moves to another server, its values are found on either; but a server
+//!   refuses a script (`TRYAGAIN`) unless all names of the key are there, which most never are. It is asked again for as long as
+//!   [a reply may take](Builder::response_timeout), and then it is an error: nothing is stored or invalidated in that slot until it
+//!   has moved, and its missing keys are loaded past the store.
 //! - TLS comes with the client: enable a feature of `redis`, and use a URL that begins with `rediss://`. For threads `tls-rustls`
 //!   or `tls-native-tls`; for tasks `smol-rustls-comp`, `tokio-rustls-comp`, `smol-native-tls-comp` or `tokio-native-tls-comp`. With
 //!   rustls, install a `CryptoProvider` of it for the process first. Users and passwords are a part of the URL, and are never

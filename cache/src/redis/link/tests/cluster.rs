@@ -289,6 +289,59 @@ fn a_key_that_has_gone_ahead_of_its_slot_is_found() {
     });
 }
 
+/// The client knows those that have slots.
+#[test]
+fn a_key_that_has_gone_to_a_server_without_slots_is_found() {
+    let servers = two_nodes();
+    let third = Server::with(&OPTIONS);
+    servers[0].ask::<String>(&["CLUSTER", "MEET", "127.0.0.1", &third.port().to_string()]);
+    let ids = [&servers[0], &third].map(|server| server.ask::<String>(&["CLUSTER", "MYID"]));
+    eventually("they know each other", || {
+        let knows = |server: &Server, id: &String| server.ask::<String>(&["CLUSTER", "NODES"]).contains(id);
+        knows(&third, &ids[0]) && knows(&servers[0], &ids[1])
+    });
+    is_whole(&third);
+    third.ask::<String>(&["CLUSTER", "SETSLOT", "3300", "IMPORTING", &ids[0]]);
+    servers[0].ask::<String>(&["CLUSTER", "SETSLOT", "3300", "MIGRATING", &ids[1]]);
+    everywhere(|place| {
+        let link = link(place, &servers[0], patient());
+        for value in ["1", "2"] {
+            assert_eq!(place.run(link.send(commands([&["SET", "b", value]]))).unwrap(), [Value::Okay]);
+            let replies = place.run(link.send(commands([&["GET", "b"], &["PTTL", "b"]]))).unwrap();
+            assert_eq!(replies, [text(value), Value::Int(-1)]);
+        }
+        assert_eq!(servers[0].ask::<usize>(&["DBSIZE"]), 0);
+        assert_eq!(third.ask::<usize>(&["DBSIZE"]), 1);
+    });
+}
+
+/// As a script does whose names are on both sides.
+#[test]
+fn what_a_server_refuses_while_a_slot_moves_is_asked_for_again_until_it_has_moved() {
+    let servers = two_nodes();
+    let ids = servers.each_ref().map(|server| server.ask::<String>(&["CLUSTER", "MYID"]));
+    servers[0].ask::<String>(&["SET", "{b}there", "1"]);
+    let refused = || servers[0].ask::<String>(&["INFO", "errorstats"]).contains("TRYAGAIN");
+    everywhere(|place| {
+        servers[1].ask::<String>(&["CLUSTER", "SETSLOT", "3300", "IMPORTING", &ids[0]]);
+        servers[0].ask::<String>(&["CLUSTER", "SETSLOT", "3300", "MIGRATING", &ids[1]]);
+        servers[0].ask::<String>(&["CONFIG", "RESETSTAT"]);
+        let script = "return redis.call('EXISTS', KEYS[1], KEYS[2])";
+        let sent = || commands([&["EVAL", script, "2", "{b}there", "{b}not"]]);
+        let hasty = link(place, &servers[0], SHORT);
+        assert!(matches!(place.run(hasty.send(sent())), Err(Error::Refused(_))), "in time");
+        servers[0].ask::<String>(&["CONFIG", "RESETSTAT"]);
+        let link = link(place, &servers[0], patient());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                eventually("it is refused", refused);
+                servers[0].ask::<String>(&["CLUSTER", "SETSLOT", "3300", "STABLE"]);
+            });
+            assert_eq!(place.run(link.send(sent())).unwrap(), [Value::Int(1)]);
+        });
+    });
+}
+
 #[test]
 fn a_server_that_is_killed_is_away_and_works_when_it_is_back_and_pushes() {
     everywhere(|place| {
