@@ -50,6 +50,8 @@
 //!   or `tls-native-tls`; for tasks `smol-rustls-comp`, `tokio-rustls-comp`, `smol-native-tls-comp` or `tokio-native-tls-comp`. With
 //!   rustls, install a `CryptoProvider` of it for the process first. Users and passwords are a part of the URL, and are never
 //!   shown.
+//! - With `tls-native-tls` the client does not limit how long a handshake takes: a server that accepts a connection, and says no more,
+//!   holds up the thread that connects for as long as it likes. With `tls-rustls`, and for tasks, there are the limits.
 //!
 //! A user needs, with `4:shop` for the length of the prefix and the prefix:
 //!
