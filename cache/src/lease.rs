@@ -91,7 +91,7 @@ pub enum Acquired<V> {
         /// Which one: to be claimed as seen.
         version: Version,
     },
-    /// The value that was seen is gone.
+    /// The value that was seen is gone. If none was, it is an error of the store.
     Gone,
     /// Another has the lease.
     Held {

@@ -100,6 +100,6 @@ pub use fill::Fallback;
 pub use memory::{Memory, Pushed};
 pub use oneflight::refresh::Policy;
 pub use stats::{LoadTimes, Stats};
-pub use store::{Blocking, BlockingStore, Store};
+pub use store::{Blocking, BlockingStore, FoundMany, Store};
 pub use tier::Tiered;
 pub use time::{BoxFuture, Clock, Time, Timer};

@@ -75,6 +75,16 @@ impl<V, S> Inner<V, S> {
         Failure::new(self.store_failed(error), true)
     }
 
+    /// What it answers makes no sense, so nobody knows what it has done.
+    #[cold]
+    pub(crate) fn senseless(&self, error: impl std::error::Error + Send + Sync + 'static) -> Failure {
+        let error = self.store_failed(error);
+        if let Some(sharing) = &self.sharing {
+            *sharing.last_error.lock() = Some(Arc::clone(&error));
+        }
+        Failure::new(error, true)
+    }
+
     async fn ask_server<Q, T, F>(&self, patience: Patience, request: impl FnOnce() -> F) -> Result<T, Failure>
     where
         Q: ?Sized,

@@ -8,6 +8,22 @@ use std::error::Error;
 use std::future::{Future, ready};
 use std::time::Duration;
 
+/// What a store says of several keys: for each in their order what [`Store::get`] would, or an error of all of them.
+///
+/// # Examples
+///
+/// ```
+/// use oneflight_cache::{Entry, FoundMany};
+///
+/// /// How many of the keys there is no value of, as far as that is known.
+/// fn missing(found: &FoundMany<String, std::io::Error>) -> usize {
+///     found.iter().flatten().filter(|of_one| matches!(of_one, Ok(None))).count()
+/// }
+/// assert_eq!(missing(&Ok(vec![Ok(None), Err(std::io::ErrorKind::TimedOut.into())])), 1);
+/// assert_eq!(missing(&Err(std::io::ErrorKind::TimedOut.into())), 0);
+/// ```
+pub type FoundMany<V, E> = Result<Vec<Result<Option<Entry<V>>, E>>, E>;
+
 /// Keeps values: in memory, in a server, in a table. `K` is what values are looked up by, which may be a borrowed form of the
 /// key, such as `str`.
 ///
@@ -77,12 +93,11 @@ pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
     /// The entry of `key`, unless it is of no more use at `now`. What it cannot read is not there.
     fn get(&self, key: &K, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, Self::Error>> + Send;
 
-    /// As [`get`](Self::get), for several keys, in their order. A store that can ask for all at once should.
-    fn get_many(
-        &self,
-        keys: &[&K],
-        now: Time,
-    ) -> impl Future<Output = Result<Vec<Option<Entry<V>>>, Self::Error>> + Send
+    /// As [`get`](Self::get), for several keys, in their order. A store that can ask for all at once should. As it is, this asks for
+    /// one after the other, and the first error ends it.
+    ///
+    /// An error of one key is in its place, and costs the others nothing; one of all of them is returned instead.
+    fn get_many(&self, keys: &[&K], now: Time) -> impl Future<Output = FoundMany<V, Self::Error>> + Send
     where
         K: Sync,
         V: Send,
@@ -90,7 +105,7 @@ pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
         async move {
             let mut found = Vec::with_capacity(keys.len());
             for key in keys {
-                found.push(self.get(key, now).await?);
+                found.push(Ok(self.get(key, now).await?));
             }
             Ok(found)
         }
@@ -204,8 +219,8 @@ pub trait BlockingStore<K: ?Sized, V>: Send + Sync + 'static {
     /// # Errors
     ///
     /// If the store fails.
-    fn get_many(&self, keys: &[&K], now: Time) -> Result<Vec<Option<Entry<V>>>, Self::Error> {
-        keys.iter().map(|key| self.get(key, now)).collect()
+    fn get_many(&self, keys: &[&K], now: Time) -> FoundMany<V, Self::Error> {
+        keys.iter().map(|key| self.get(key, now).map(Ok)).collect()
     }
 
     /// See [`Store::put`].
@@ -288,7 +303,7 @@ impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Store<K, V> for Blocking<S> {
         ready(self.0.get(key, now))
     }
 
-    fn get_many(&self, keys: &[&K], now: Time) -> impl Future<Output = Result<Vec<Option<Entry<V>>>, S::Error>> + Send {
+    fn get_many(&self, keys: &[&K], now: Time) -> impl Future<Output = FoundMany<V, S::Error>> + Send {
         ready(self.0.get_many(keys, now))
     }
 

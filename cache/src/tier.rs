@@ -240,11 +240,12 @@ where
     V: Clone + Send + Sync + 'static,
 {
     /// All, in their order, with what was got of the missing ones.
-    fn with(mut self, got: Vec<Option<Entry<V>>>) -> Vec<Option<Entry<V>>> {
+    fn with<E>(self, got: Vec<Result<Option<Entry<V>>, E>>) -> Vec<Result<Option<Entry<V>>, E>> {
+        let mut found: Vec<_> = self.found.into_iter().map(Ok).collect();
         for (((place, request), key), got) in self.requests.into_iter().zip(self.missing).zip(got) {
-            self.found[place] = request.got(key, got);
+            found[place] = got.map(|got| request.got(key, got));
         }
-        self.found
+        found
     }
 }
 

@@ -207,6 +207,7 @@ cases! {
     lease_failures::a_server_that_does_not_answer_is_left_alone_for_a_while;
     lease_failures::a_server_that_refuses_is_asked_again;
     lease_failures::a_lease_whose_answer_was_lost_is_given_up;
+    lease_failures::a_server_that_says_of_nothing_that_it_is_gone_has_failed;
     lease_failures::k3_a_load_whose_renewals_fail_brings_its_value;
     lease_failures::a_value_that_the_server_refuses_reaches_its_callers_and_frees_the_lease;
     lease_failures::no_more_loads_past_the_store_at_once_than_allowed;
@@ -216,6 +217,7 @@ cases! {
     lease_failures::i7_a_refresh_on_demand_that_the_server_has_no_room_for_leaves_nothing_older;
     lease_failures::a_server_that_is_left_alone_is_not_asked_to_give_up_a_lease;
     lease_failures::nested_loads_past_the_store_do_not_wait_for_each_other_for_ever;
+    lease_failures::a_key_that_fails_costs_the_others_of_its_batch_nothing;
     lease_failures::what_is_no_value_is_left_alone;
 
     tiers::what_was_read_is_read_near_for_a_short_life;

@@ -55,7 +55,12 @@ impl<V, S> Inner<V, S> {
         let now = self.now();
         let mut batch = Batch { now, values: Vec::with_capacity(keys.len()), wanted: Vec::new() };
         let all = self.ask::<Q, _, _>(|| self.store.get_many(&keys, now)).await;
-        let all = all.unwrap_or_else(|_| keys.iter().map(|_| None).collect());
+        let all: Vec<_> = match all {
+            Ok(all) => {
+                all.into_iter().map(|found| found.map_err(|error| self.store_failed(error)).ok().flatten()).collect()
+            }
+            Err(_) => keys.iter().map(|_| None).collect(),
+        };
         for (place, (key, found)) in keys.into_iter().zip(all).enumerate() {
             let value = match self.plan(found, now, || self.loads.hash(key)) {
                 Plan::Serve(fetched) => Some(fetched),

@@ -35,6 +35,14 @@ impl Link for AnyLink {
         }
     }
 
+    fn hint(&self, commands: Pipeline) {
+        match self {
+            Self::Single(link) => link.hint(commands),
+            #[cfg(feature = "redis-cluster")]
+            Self::Cluster(link) => link.hint(commands),
+        }
+    }
+
     fn pushes(&self) -> &Arc<Pushes> {
         match self {
             Self::Single(link) => link.pushes(),

@@ -9,7 +9,7 @@ use super::values::Values;
 use crate::entry::Entry;
 use crate::fill::{Epoch, Token};
 use crate::lease::{Acquired, Announces, BlockingLease, Claim, Publication, Told, ToldWritten, Watch};
-use crate::store::BlockingStore;
+use crate::store::{BlockingStore, FoundMany};
 use crate::time::{Time, block_on};
 use std::fmt;
 use std::time::Duration;
@@ -84,7 +84,7 @@ impl<K: CacheKey + ?Sized, V, C: Codec<V>> BlockingStore<K, V> for RedisStore<C>
         block_on(self.0.get(key, now))
     }
 
-    fn get_many(&self, keys: &[&K], now: Time) -> Result<Vec<Option<Entry<V>>>, Error> {
+    fn get_many(&self, keys: &[&K], now: Time) -> FoundMany<V, Error> {
         block_on(self.0.get_many(keys, now))
     }
 

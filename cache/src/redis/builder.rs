@@ -67,7 +67,8 @@ impl<C> Builder<C> {
     /// What the names of all keys and channels begin with: stores with different prefixes share nothing.
     ///
     /// Give each cache its own. Two caches with the same prefix, or without one, read each other's values under the same keys, whatever
-    /// each means by these, and clear each other. Braces in it are harmless, but with a `}` all keys are in one slot of a cluster.
+    /// each means by these, and clear each other. Braces in it are harmless, but with a `}` all keys and channels are in one slot of a
+    /// cluster, so one server has all the work.
     ///
     /// # Examples
     ///
@@ -153,7 +154,10 @@ impl<C> Builder<C> {
     }
 
     /// How many connections a store for threads may have open, one of which is used by one thread at a time; 32 unless it is set.
-    /// Whoever finds all of them in use waits for one as long as for a reply. A store for tasks has one connection for all.
+    /// Whoever finds all of them in use waits for one as long as for a reply.
+    ///
+    /// A store for tasks has one connection for all; in a cluster one to each server. Either kind of store has one more, or in a
+    /// cluster one more to each server, for what is pushed, from the first time that it listens.
     ///
     /// # Examples
     ///
@@ -259,7 +263,7 @@ impl<C> Builder<C> {
     /// A store for tasks, at this address: `redis://`, `redis+unix://`, or `rediss://` with a TLS feature of the client. It
     /// connects when it is first used, so the server may be away until then.
     ///
-    /// With the feature `redis-tokio` its connection is driven by the runtime of tokio in which this is called, if it is called
+    /// With the feature `redis-tokio` its connections are driven by the runtime of tokio in which this is called, if it is called
     /// in one; otherwise, with `redis-smol`, by smol's own threads. Its futures may be polled on any executor either way. A runtime
     /// of tokio must be driven for as long as the store is used, one of a single thread too: while nobody runs it, requests hang.
     ///

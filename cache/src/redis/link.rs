@@ -5,12 +5,18 @@ compile_error!(
     "the feature `redis-cluster` of oneflight-cache needs `redis-smol` (any executor) or `redis-tokio` as well"
 );
 
+#[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
+mod asked;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 mod attempts;
 mod blocking;
 #[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
 mod cluster;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+mod health;
 mod limits;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+mod listener;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 mod runtime;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
@@ -45,6 +51,9 @@ pub(crate) trait Link: Send + Sync + 'static {
     /// Sees to it that `work` is done, beside whatever else goes on. Only for tasks.
     #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
     fn spawn(&self, work: BoxFuture);
+
+    /// Sends the commands before long, and waits for nothing: what comes of them does not matter.
+    fn hint(&self, commands: Pipeline);
 
     /// What is pushed over it.
     fn pushes(&self) -> &Arc<Pushes>;

@@ -41,11 +41,17 @@
 //! - Redis 6.0 or later, or any Valkey, for tasks: they are told what is pushed in RESP3. The scripts and the commands for
 //!   threads are older.
 //! - Redis 7.0 or later, or any Valkey, as a cluster (feature `redis-cluster`): there it is pushed over sharded channels. All
-//!   names of a key are in one slot.
+//!   names of a key are in one slot, but not its channel, so who writes does not wait until that has been pushed. If the process
+//!   ends at once after a write, it may not be. While a slot moves to another server, its values are found on either; but a server
+//!   refuses a script (`TRYAGAIN`) unless all names of the key are there, which most never are. It is asked again for as long as
+//!   [a reply may take](Builder::response_timeout), and then it is an error: nothing is stored or invalidated in that slot until it
+//!   has moved, and its missing keys are loaded past the store.
 //! - TLS comes with the client: enable a feature of `redis`, and use a URL that begins with `rediss://`. For threads `tls-rustls`
 //!   or `tls-native-tls`; for tasks `smol-rustls-comp`, `tokio-rustls-comp`, `smol-native-tls-comp` or `tokio-native-tls-comp`. With
 //!   rustls, install a `CryptoProvider` of it for the process first. Users and passwords are a part of the URL, and are never
 //!   shown.
+//! - With `tls-native-tls` the client does not limit how long a handshake takes: a server that accepts a connection, and says no more,
+//!   holds up the thread that connects for as long as it likes. With `tls-rustls`, and for tasks, there are the limits.
 //!
 //! A user needs, with `4:shop` for the length of the prefix and the prefix:
 //!
@@ -53,8 +59,12 @@
 //! ~{4:shop:* &{4:shop:* +get +set +pttl +evalsha +eval +type +exists +getrange +pexpire +del +publish +subscribe +ping +hello
 //! ```
 //!
-//! In a cluster also `+spublish +ssubscribe +asking +cluster|slots`. Without the right to publish or to subscribe all works, and
-//! those who wait look at the server every few milliseconds instead. `CONFIG`, keyspace events and modules are not used.
+//! If the URL names a database also `+select`; in a cluster also `+spublish +ssubscribe +asking +cluster|slots`. Without the
+//! right to publish or to subscribe all works, and those who wait look at the server every few milliseconds instead. `CONFIG`,
+//! keyspace events and modules are not used.
+//!
+//! If a server says that it is a replica, connections are made anew, once in two seconds at most: another may have taken over under
+//! its name. In a cluster the client finds it.
 //!
 //! A managed server may forbid some of it, most likely scripts (`EVAL`, `EVALSHA`), which nothing works without. It may close
 //! idle connections, which are then made anew; and a proxy before it may let no `SUBSCRIBE` through.

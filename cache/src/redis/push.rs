@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) enum PushedMessage {
     /// One more channel is listened to. Until now something may have happened there that nobody has told.
     Listening,
-    /// The connection broke: until the next [`Listening`](Self::Listening) nothing is told.
+    /// The connection broke, or one channel was lost: until the next [`Listening`](Self::Listening) something may not be told.
     Broken,
     /// A value of the key was published, or its lease given up.
     Released(u64),
@@ -137,18 +137,6 @@ impl Pushes {
         self.state.lock().silent()
     }
 
-    /// The same for whoever is at work on them. If there are none, it is no longer: `is_at_work` is set to false before anybody
-    /// can add one, so who does that finds that nobody is at work.
-    #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
-    pub(super) fn silent_or_done(&self, is_at_work: &AtomicBool) -> Vec<Arc<str>> {
-        let state = self.state.lock();
-        let silent = state.silent();
-        if silent.is_empty() {
-            is_at_work.store(false, Ordering::SeqCst);
-        }
-        silent
-    }
-
     /// The server has confirmed that the channel is listened to, over the connection of this number.
     pub(super) fn listens(&self, connection: u64, channel: &[u8]) {
         let Ok(channel) = str::from_utf8(channel) else { return };
@@ -182,6 +170,21 @@ impl Pushes {
                 any |= channel.listening.swap(false, Ordering::AcqRel);
             }
             if any { state.all.clone() } else { Vec::new() }
+        };
+        all.iter().for_each(|told| told(PushedMessage::Broken));
+    }
+
+    /// The server has said that the channel is not listened to any more over the connection of this number.
+    #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+    pub(super) fn lost(&self, connection: u64, channel: &[u8]) {
+        let Ok(channel) = str::from_utf8(channel) else { return };
+        let all = {
+            let state = self.state.lock();
+            if connection < state.connection {
+                return;
+            }
+            let Some(entry) = state.channels.get(channel) else { return };
+            if entry.listening.swap(false, Ordering::AcqRel) { state.all.clone() } else { Vec::new() }
         };
         all.iter().for_each(|told| told(PushedMessage::Broken));
     }

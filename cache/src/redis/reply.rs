@@ -2,6 +2,7 @@
 
 use super::error::Error;
 use super::name;
+use super::steps::Seen;
 use crate::fill::{Epoch, Token};
 use crate::lease::Publication;
 use redis::Value;
@@ -30,6 +31,15 @@ pub(crate) fn good(reply: Option<Value>) -> Result<Value, Error> {
         Some(Value::ServerError(error)) => Err(error.into()),
         Some(reply) => Ok(reply),
     }
+}
+
+/// Whether the server says that it is a replica, and perhaps an outdated one: another may have taken over under its name.
+pub(crate) fn is_demoted(reply: &Value) -> bool {
+    /// What a script says before Redis 7 begins with `ERR`.
+    const READ_ONLY: &str = "READONLY You can't write";
+    let Value::ServerError(error) = reply else { return false };
+    matches!(error.code(), "READONLY" | "MASTERDOWN")
+        || error.details().is_some_and(|details| details.contains(READ_ONLY))
 }
 
 /// The answers to `PTTL` and `GET`.
@@ -61,7 +71,8 @@ pub(crate) fn generation(reply: Option<Value>) -> Result<Option<u64>, Error> {
     }
 }
 
-pub(crate) fn taken(reply: Value) -> Result<Taken, Error> {
+/// Only what was seen can be gone.
+pub(crate) fn taken(reply: Value, seen: Seen) -> Result<Taken, Error> {
     let Value::Array(parts) = reply else { return Err(Error::odd("no list came of acquiring")) };
     let mut parts = parts.into_iter();
     let word = text(parts.next())?;
@@ -69,7 +80,7 @@ pub(crate) fn taken(reply: Value) -> Result<Taken, Error> {
         (b"leader", epoch, None) => Ok(Taken::Leader(number(&text(epoch)?))),
         // It cannot have expired in between.
         (b"filled", left, value) => raw(left, value)?.map(Taken::Filled).ok_or_else(|| Error::odd("filled by nothing")),
-        (b"gone", None, None) => Ok(Taken::Gone),
+        (b"gone", None, None) if matches!(seen, Seen::Version(_)) => Ok(Taken::Gone),
         (b"held", Some(left), holder) => {
             let left =
                 milliseconds(&left)?.map_or(Duration::ZERO, |left| left.map_or(Duration::MAX, Duration::from_millis));
@@ -141,6 +152,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_replica_is_told_also_in_a_script_of_an_older_server() {
+        let says = |text: &str| redis::parse_redis_value(format!("-{text}\r\n").as_bytes()).unwrap();
+        let direct = "READONLY You can't write against a read only replica.";
+        let older = format!("ERR Error running script (call to f_0): @user_script:14: @user_script: 14: -{direct}");
+        let down = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
+        for reply in [direct, &format!("{direct} script: 0, on @user_script:14."), &older, down] {
+            assert!(is_demoted(&says(reply)), "{reply}");
+        }
+        for reply in ["ERR no", "NOPERM no", "LOADING Redis is loading the dataset in memory", "OOM no"] {
+            assert!(!is_demoted(&says(reply)), "{reply}");
+        }
+        assert!(!is_demoted(&string(direct)), "a value");
+    }
+
     /// Case I11.
     #[test]
     fn a_value_without_time_left_is_none() {
@@ -171,9 +197,14 @@ mod tests {
             list(&[string("?")]),
         ];
         for odd in odd_lists {
-            let error = taken(odd.clone()).unwrap_err();
+            let error = taken(odd.clone(), Seen::Version(7)).unwrap_err();
             assert!(error.is_ambiguous(), "{odd:?}");
             assert!(publication(odd).is_err());
+        }
+        let gone = || list(&[string("gone")]);
+        assert_eq!(taken(gone(), Seen::Version(7)).unwrap(), Taken::Gone);
+        for seen in [Seen::Nothing, Seen::Whatever] {
+            assert!(taken(gone(), seen).unwrap_err().is_ambiguous(), "{seen:?}");
         }
         assert!(good(None).unwrap_err().is_ambiguous());
         assert!(yes(&Value::Int(2)).is_err() && yes(&Value::Okay).is_err());

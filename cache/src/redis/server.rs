@@ -84,6 +84,15 @@ impl<L: Link> Server<L> {
         self.link.send(pipeline).await
     }
 
+    /// Looks at the generation, if it is time to.
+    pub(crate) async fn look(&self) -> Result<(), Error> {
+        let look = self.generation.look();
+        if look.over || look.number.is_none() {
+            self.find(look).await?;
+        }
+        Ok(())
+    }
+
     async fn find(&self, look: Look) -> Result<u64, Error> {
         let mut pipeline = Pipeline::new();
         pipeline.cmd("GET").arg(&self.name);

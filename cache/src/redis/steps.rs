@@ -11,6 +11,7 @@ use super::script;
 use super::server::{Server, When};
 use crate::fill::{Epoch, Token, Version};
 use crate::lease::{Publication, Push, Told, Watch};
+use crate::many::together::{all, together};
 use crate::nonce::nonce;
 use crate::time::millis;
 use redis::Pipeline;
@@ -70,17 +71,44 @@ impl<L: Link> Steps<L> {
         reply::raw(replies.next(), replies.next())
     }
 
-    pub(crate) async fn read_many(&self, names: &mut [Name]) -> Result<Vec<Option<Raw>>, Error> {
-        let mut found = Vec::with_capacity(names.len());
-        // What is sent to a cluster together must be in one slot.
-        let together = if self.server.link.is_cluster() { 1 } else { TOGETHER };
-        for some in names.chunks_mut(together) {
-            let mut replies = self.server.send(some, When::Over, read_command).await?.into_iter();
-            for _ in 0..some.len() {
-                found.push(reply::raw(replies.next(), replies.next())?);
+    /// What there is of each; an error instead if there is nothing else.
+    pub(crate) async fn read_many(&self, names: &mut [Name]) -> Result<Vec<Result<Option<Raw>, Error>>, Error> {
+        let found =
+            if self.server.link.is_cluster() { self.read_each(names).await? } else { self.read_together(names).await };
+        match found.first() {
+            Some(Err(error)) if found.iter().all(Result::is_err) => Err(error.clone()),
+            _ => Ok(found),
+        }
+    }
+
+    async fn read_together(&self, names: &mut [Name]) -> Vec<Result<Option<Raw>, Error>> {
+        let count = names.len();
+        let mut found = Vec::with_capacity(count);
+        for some in names.chunks_mut(TOGETHER) {
+            match self.server.send(some, When::Over, read_command).await {
+                Ok(replies) => {
+                    let mut replies = replies.into_iter();
+                    found.extend(some.iter().map(|_| reply::raw(replies.next(), replies.next())));
+                }
+                Err(error) => {
+                    // It is not asked for the rest.
+                    found.resize_with(count, || Err(error.clone()));
+                    break;
+                }
             }
         }
-        Ok(found)
+        found
+    }
+
+    /// What is sent to a cluster together must be in one slot. So each is sent by itself, and all at the same time: a server that
+    /// hangs costs its own keys alone, and their callers no more than if it was one.
+    async fn read_each(&self, names: &mut [Name]) -> Result<Vec<Result<Option<Raw>, Error>>, Error> {
+        if !names.is_empty() {
+            // Otherwise each of them would.
+            self.server.look().await?;
+        }
+        let reads = names.iter_mut().map(|name| self.read(name)).collect();
+        Ok(together(TOGETHER, reads).await)
     }
 
     pub(crate) async fn acquire(
@@ -92,7 +120,7 @@ impl<L: Link> Steps<L> {
         seen: Seen,
     ) -> Result<Taken, Error> {
         let version;
-        let seen = match seen {
+        let written = match seen {
             Seen::Nothing => b"".as_slice(),
             Seen::Whatever => b"*",
             Seen::Version(seen) => {
@@ -102,8 +130,8 @@ impl<L: Link> Steps<L> {
         };
         let (lease, life) = (lasting(lease), lasting(epoch_life));
         let (token, epoch) = (reply::written(token), reply::written(nonce()));
-        let arguments = [&token, lease.as_bytes(), life.as_bytes(), &epoch, seen];
-        reply::taken(self.server.run(&script::ACQUIRE, name, When::Cheap, &arguments).await?)
+        let arguments = [&token, lease.as_bytes(), life.as_bytes(), &epoch, written];
+        reply::taken(self.server.run(&script::ACQUIRE, name, When::Cheap, &arguments).await?, seen)
     }
 
     pub(crate) async fn publish(
@@ -119,7 +147,7 @@ impl<L: Link> Steps<L> {
         let arguments = [&token, epoch.as_slice(), value, keep.as_bytes(), hint.channel(), hint.message()];
         let done = reply::publication(self.server.run(&script::PUBLISH, name, When::Cheap, &arguments).await?)?;
         if matches!(done, Publication::Stored | Publication::Late) {
-            self.push(&hint).await;
+            self.push(&hint);
         }
         Ok(done)
     }
@@ -144,7 +172,7 @@ impl<L: Link> Steps<L> {
         let arguments = [&token, hint.channel(), hint.message()];
         let released = reply::yes(&self.server.run_in_full(&script::RELEASE, name, When::Unknown, &arguments).await?)?;
         if released {
-            self.push(&hint).await;
+            self.push(&hint);
         }
         Ok(released)
     }
@@ -153,32 +181,34 @@ impl<L: Link> Steps<L> {
         let (keep, hint) = (kept(keep), self.hint(b'w', name));
         let arguments = [value, keep.as_bytes(), hint.channel(), hint.message()];
         self.server.run(&script::PUT, name, When::Always, &arguments).await?;
-        self.push(&hint).await;
+        self.push(&hint);
         Ok(())
     }
 
     pub(crate) async fn remove(&self, name: &mut Name) -> Result<(), Error> {
         let hint = self.hint(b'w', name);
         self.server.run(&script::INVALIDATE, name, When::Always, &[hint.channel(), hint.message()]).await?;
-        self.push(&hint).await;
+        self.push(&hint);
         Ok(())
     }
 
     /// Begins another generation, and tells everybody on all channels.
     pub(crate) async fn clear(&self) -> Result<(), Error> {
         self.server.next_generation().await?;
-        let is_cluster = self.server.link.is_cluster();
+        let link = &self.server.link;
         let message = self.message(b'a', 0);
-        let mut pipeline = Pipeline::new();
-        for number in 0..CHANNELS {
-            let command = if is_cluster { "SPUBLISH" } else { "PUBLISH" };
-            pipeline.cmd(command).arg(self.names.channel(number)).arg(&message);
-            if is_cluster {
-                let _ = self.server.link.send(std::mem::take(&mut pipeline)).await;
-            }
-        }
         // Who hears nothing looks for himself before long.
-        let _ = self.server.link.send(pipeline).await;
+        if link.is_cluster() {
+            // The channels are many servers', some of which may hang.
+            let hints = self.channels().map(|channel| link.send(published(&channel, &message)));
+            drop(all(hints).await);
+        } else {
+            let mut pipeline = Pipeline::new();
+            for channel in self.channels() {
+                pipeline.cmd("PUBLISH").arg(channel).arg(&message);
+            }
+            let _ = link.send(pipeline).await;
+        }
         Ok(())
     }
 
@@ -205,14 +235,19 @@ impl<L: Link> Steps<L> {
         format!("{}{:016x}{id:016x}", char::from(what), self.server.link.pushes().own())
     }
 
-    /// Pushes what the script could not: in a cluster its channel may be another server's.
-    async fn push(&self, hint: &Hint) {
+    /// Pushes what the script could not: in a cluster its channel may be another server's. That one may hang, and the write is
+    /// done, so nobody waits for it.
+    fn push(&self, hint: &Hint) {
         if hint.is_cluster {
-            let mut pipeline = Pipeline::new();
-            pipeline.cmd("SPUBLISH").arg(&hint.channel).arg(&hint.message);
-            let _ = self.server.link.send(pipeline).await;
+            self.server.link.hint(published(&hint.channel, &hint.message));
         }
     }
+}
+
+fn published(channel: &str, message: &str) -> Pipeline {
+    let mut pipeline = Pipeline::new();
+    pipeline.cmd("SPUBLISH").arg(channel).arg(message);
+    pipeline
 }
 
 impl Hint {

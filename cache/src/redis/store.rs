@@ -10,7 +10,7 @@ use super::values::Values;
 use crate::entry::Entry;
 use crate::fill::{Epoch, Token};
 use crate::lease::{Acquired, Announces, Claim, Lease, Publication, Told, ToldWritten, Watch};
-use crate::store::Store;
+use crate::store::{FoundMany, Store};
 use crate::time::Time;
 use std::fmt;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ where
         self.0.get(key, now).await
     }
 
-    async fn get_many(&self, keys: &[&K], now: Time) -> Result<Vec<Option<Entry<V>>>, Error> {
+    async fn get_many(&self, keys: &[&K], now: Time) -> FoundMany<V, Error> {
         self.0.get_many(keys, now).await
     }
 

@@ -10,6 +10,7 @@ use super::steps::{Seen, Steps};
 use crate::entry::Entry;
 use crate::fill::{Epoch, Token, Version};
 use crate::lease::{Acquired, Claim, Publication, Told, Watch};
+use crate::store::FoundMany;
 use crate::time::Time;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,17 +41,14 @@ impl<L: Link, C> Values<L, C> {
         Ok(raw.and_then(|raw| self.entry(&raw, now).ok()))
     }
 
-    pub(crate) async fn get_many<V>(
-        &self,
-        keys: &[&(impl CacheKey + ?Sized)],
-        now: Time,
-    ) -> Result<Vec<Option<Entry<V>>>, Error>
+    pub(crate) async fn get_many<V>(&self, keys: &[&(impl CacheKey + ?Sized)], now: Time) -> FoundMany<V, Error>
     where
         C: Codec<V>,
     {
         let mut names: Vec<_> = keys.iter().map(|key| self.steps.name(*key)).collect();
         let found = self.steps.read_many(&mut names).await?;
-        Ok(found.into_iter().map(|raw| raw.and_then(|raw| self.entry(&raw, now).ok())).collect())
+        let entry = |raw: Option<Raw>| raw.and_then(|raw| self.entry(&raw, now).ok());
+        Ok(found.into_iter().map(|raw| raw.map(entry)).collect())
     }
 
     pub(crate) async fn acquire<V>(

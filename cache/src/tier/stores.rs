@@ -4,7 +4,7 @@ use super::{Tiered, Writing};
 use crate::entry::Entry;
 use crate::fill::{Epoch, Token};
 use crate::lease::{Acquired, Announces, BlockingLease, Claim, Lease, Publication, Told, Watch};
-use crate::store::{BlockingStore, Store};
+use crate::store::{BlockingStore, FoundMany, Store};
 use crate::time::Time;
 use hashbrown::Equivalent;
 use std::hash::Hash;
@@ -33,7 +33,7 @@ where
         Ok(request.got(key, self.far.get(key, now).await?))
     }
 
-    async fn get_many(&self, keys: &[&Q], now: Time) -> Result<Vec<Option<Entry<V>>>, S::Error> {
+    async fn get_many(&self, keys: &[&Q], now: Time) -> FoundMany<V, S::Error> {
         let near = self.near_many(keys, now);
         let got = if near.missing.is_empty() { Vec::new() } else { self.far.get_many(&near.missing, now).await? };
         Ok(near.with(got))
@@ -134,7 +134,7 @@ where
         Ok(request.got(key, self.far.get(key, now)?))
     }
 
-    fn get_many(&self, keys: &[&Q], now: Time) -> Result<Vec<Option<Entry<V>>>, S::Error> {
+    fn get_many(&self, keys: &[&Q], now: Time) -> FoundMany<V, S::Error> {
         let near = self.near_many(keys, now);
         let got = if near.missing.is_empty() { Vec::new() } else { self.far.get_many(&near.missing, now)? };
         Ok(near.with(got))

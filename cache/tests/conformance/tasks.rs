@@ -2,7 +2,7 @@
 
 use oneflight_cache::fill::{Epoch, Token};
 use oneflight_cache::lease::{Acquired, BlockingLease, Claim, Lease, Publication, Told, Watch};
-use oneflight_cache::{BlockingStore, Entry, Store, Time};
+use oneflight_cache::{BlockingStore, Entry, FoundMany, Store, Time};
 use smol::block_on;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ where
         block_on(self.0.get(key, now))
     }
 
-    fn get_many(&self, keys: &[&K], now: Time) -> Result<Vec<Option<Entry<V>>>, Self::Error> {
+    fn get_many(&self, keys: &[&K], now: Time) -> FoundMany<V, Self::Error> {
         block_on(self.0.get_many(keys, now))
     }
 

@@ -143,6 +143,26 @@ pub(crate) fn a_lease_whose_answer_was_lost_is_given_up<W: Way>() {
     assert!(!server.is_held("k"));
 }
 
+/// A fill could make nothing of it.
+pub(crate) fn a_server_that_says_of_nothing_that_it_is_gone_has_failed<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder);
+    let closed = process::<W>(&server, &clock, |builder| builder.on_store_error(Fallback::Fail));
+    server.set_says_gone(true);
+    assert_eq!(told(cache.get_or_load("k", || Ok(1))), (1, Source::Loaded));
+    assert_eq!(server.take_steps(), ["get", "acquire", "release"], "it may have the lease");
+    assert_eq!((cache.stats().store_errors, cache.stats().fallbacks), (1, 1));
+    match closed.get_or_load("k", uncalled()) {
+        Err(Error::Store(error)) => assert!(error.to_string().contains("is gone"), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    let values = cache.get_or_load_many(&["a", "b"], |_| Ok(vec![2, 3])).unwrap();
+    assert_eq!(values.iter().map(|it| it.value).collect::<Vec<_>>(), [2, 3]);
+    server.set_says_gone(false);
+    assert_eq!(told(cache.get_or_load("k", || Ok(4))), (4, Source::Loaded));
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (4, Source::Hit));
+}
+
 /// K3.
 pub(crate) fn k3_a_load_whose_renewals_fail_brings_its_value<W: Way>() {
     let (server, clock) = server();
@@ -292,6 +312,24 @@ pub(crate) fn nested_loads_past_the_store_do_not_wait_for_each_other_for_ever<W:
     });
     assert_eq!(told(outer), (1, Source::Loaded));
     assert_eq!(told(cache.get_or_load("b", || Ok(2))), (2, Source::Loaded), "the turn is over");
+}
+
+pub(crate) fn a_key_that_fails_costs_the_others_of_its_batch_nothing<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder);
+    cache.put("a", 1).unwrap();
+    cache.put("b", 2).unwrap();
+    server.set_foreign("k");
+    server.take_steps();
+    let load = |keys: Vec<String>| {
+        assert_eq!(keys, ["k"]);
+        Ok(vec![3])
+    };
+    let fetched = cache.get_or_load_many(&["a", "k", "b"], load).unwrap();
+    let fetched: Vec<_> = fetched.iter().map(|it| (it.value, it.source)).collect();
+    assert_eq!(fetched, [(1, Source::Hit), (3, Source::Loaded), (2, Source::Hit)]);
+    assert_eq!(server.take_steps(), ["get", "get", "get", "acquire"], "a lease of the one that failed alone");
+    assert_eq!(cache.stats().store_errors, 2, "of both");
 }
 
 pub(crate) fn what_is_no_value_is_left_alone<W: Way>() {

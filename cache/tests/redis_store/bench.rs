@@ -5,7 +5,7 @@ use oneflight_cache::fill::{Epoch, Token, Version};
 use oneflight_cache::lease::{Acquired, BlockingLease, Claim, Publication};
 use oneflight_cache::redis::blocking::RedisStore;
 use oneflight_cache::redis::{Builder, Error};
-use oneflight_cache::{BlockingStore, Entry, Time};
+use oneflight_cache::{BlockingStore, Entry, FoundMany, Time};
 use redis::{Commands, Connection, FromRedisValue};
 use std::time::Duration;
 
@@ -29,6 +29,11 @@ pub(crate) fn entry(value: &str, version: Version) -> Entry<String> {
 /// What does not depend on how long the server took.
 pub(crate) fn known(entry: Option<Entry<String>>) -> Option<(String, Version)> {
     entry.map(|entry| (entry.value().clone(), entry.version()))
+}
+
+/// Of several keys, none of which fails.
+pub(crate) fn all_found(found: FoundMany<String, Error>) -> Vec<Option<Entry<String>>> {
+    found.unwrap().into_iter().map(Result::unwrap).collect()
 }
 
 /// Values are strings, in the codec of bytes.

@@ -151,6 +151,15 @@ fn the_rights_in_the_docs_are_enough_for_threads() {
     let (_watch, told) = watch(&store);
     bench.store.put(KEY, entry("put", 9), now()).unwrap();
     assert_eq!(told.recv_timeout(LIMIT), Ok(Push::Written));
+    let store = settings().connect_blocking(&user_of_a_database(&bench.server)).unwrap();
+    every_step(&store);
+    watch(&store);
+    assert!(bench.server.cli(&["INFO", "keyspace"]).contains("db3:"), "it is where the URL says");
+}
+
+/// The URL of a user with the rights in the docs where the URL names a database.
+pub(crate) fn user_of_a_database(server: &Server) -> String {
+    format!("{}/3", user(server, &format!("{RIGHTS} +select")))
 }
 
 pub(crate) fn every_step(store: &RedisStore) {

@@ -1,10 +1,11 @@
 //! What is put, read and removed.
 
-use crate::bench::{Bench, KEY, SECOND, entry, known, now, settings};
+use crate::bench::{Bench, KEY, SECOND, all_found, entry, known, now, settings};
 use crate::redis_support::server::Server;
 use oneflight_cache::redis::blocking::RedisStore;
-use oneflight_cache::redis::{Builder, CacheKey, Codec};
-use oneflight_cache::{BlockingStore, Entry, Time};
+use oneflight_cache::redis::{Builder, CacheKey, Codec, Error};
+use oneflight_cache::{BlockingStore, Entry, FoundMany, Time};
+use redis::Commands;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -155,7 +156,7 @@ fn odd_keys_are_all_distinct() {
             assert_eq!(known(store.get(key, now()).unwrap()), known(Some(value(place, at))), "{place} {at}");
         }
         let all: Vec<&Vec<u8>> = keys.iter().collect();
-        let found: Vec<Option<Entry<String>>> = store.get_many(&all, now()).unwrap();
+        let found = all_found(store.get_many(&all, now()));
         let values: HashSet<String> = found.iter().flatten().map(|entry| entry.value().clone()).collect();
         assert_eq!(values.len(), keys.len());
     }
@@ -221,11 +222,11 @@ fn many_are_read_together_and_in_their_order() {
     for key in ["a", "b", "d"] {
         bench.store.put(key, entry(key, 7), now()).unwrap();
     }
-    let found: Vec<Option<Entry<String>>> = bench.store.get_many(&["d", "c", "b", "a", "b"], now()).unwrap();
+    let found = all_found(bench.store.get_many(&["d", "c", "b", "a", "b"], now()));
     let values: Vec<Option<&str>> =
         found.iter().map(|found| found.as_ref().map(|entry| entry.value().as_str())).collect();
     assert_eq!(values, [Some("d"), None, Some("b"), Some("a"), Some("b")]);
-    assert_eq!(BlockingStore::<str, String>::get_many(&bench.store, &[], now()).unwrap(), []);
+    assert_eq!(all_found(BlockingStore::<str, String>::get_many(&bench.store, &[], now())), []);
 
     // More than are sent at once.
     let keys: Vec<String> = (0..2_500).map(|number| number.to_string()).collect();
@@ -235,10 +236,29 @@ fn many_are_read_together_and_in_their_order() {
     bench.set('v', b"garbage");
     let mut asked: Vec<&str> = keys.iter().map(String::as_str).collect();
     asked.push(KEY);
-    let found: Vec<Option<Entry<String>>> = bench.store.get_many(&asked, now()).unwrap();
+    let found = all_found(bench.store.get_many(&asked, now()));
     for (place, found) in found.iter().enumerate() {
         let expected = asked.get(place).filter(|_| place % 7 == 0 && place < 2_500);
         assert_eq!(found.as_ref().map(|entry| entry.value().as_str()), expected.copied());
     }
     assert_eq!(bench.store.unreadable(), 1);
+}
+
+#[test]
+fn one_of_many_that_is_no_string_costs_the_others_nothing() {
+    let mut bench = Bench::new();
+    for key in ["a", "b"] {
+        bench.store.put(key, entry(key, 7), now()).unwrap();
+    }
+    let name = bench.name('v');
+    let _: () = bench.raw.lpush(&name, "item").unwrap();
+    let found: FoundMany<String, Error> = bench.store.get_many(&["a", KEY, "none", "b"], now());
+    match &found.unwrap()[..] {
+        [Ok(Some(a)), Err(Error::WrongType), Ok(None), Ok(Some(b))] => {
+            assert_eq!([a.value(), b.value()], ["a", "b"]);
+        }
+        other => panic!("{other:?}"),
+    }
+    let found: FoundMany<String, Error> = bench.store.get_many(&[KEY, KEY], now());
+    assert!(matches!(found, Err(Error::WrongType)), "there is nothing else");
 }

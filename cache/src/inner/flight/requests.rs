@@ -10,7 +10,20 @@ use crate::stats::Count;
 use crate::store::Store;
 use crate::time::Time;
 use crate::time_limit::TimeLimit;
+use std::fmt;
 use std::hash::Hash;
+
+/// The store says that what was seen is gone, though nothing was.
+#[derive(Debug)]
+struct NothingWasSeen;
+
+impl fmt::Display for NothingWasSeen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the store says that what was seen is gone, but nothing was")
+    }
+}
+
+impl std::error::Error for NothingWasSeen {}
 
 impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     fn lease(&self) -> &'f S::Lease
@@ -53,6 +66,11 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         let time_limit = self.deadline().map(TimeLimit::until);
         let acquired = self.inner.ask::<K, _, _>(request).await;
         drop(time_limit);
+        let acquired = match acquired {
+            // It is somebody else's word, and no fill could go on from there.
+            Ok(Acquired::Gone) if seen.is_none() => Err(self.inner.senseless(NothingWasSeen)),
+            acquired => acquired,
+        };
         match acquired {
             Ok(Acquired::Leader { epoch }) => {
                 if self.has_waited {

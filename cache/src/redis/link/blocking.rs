@@ -53,6 +53,11 @@ impl Link for BlockingLink {
         crate::time::block_on(work);
     }
 
+    /// At once, as above. No server that is reached like this needs hints apart.
+    fn hint(&self, commands: Pipeline) {
+        let _ = self.pool.exchange(&commands);
+    }
+
     fn pushes(&self) -> &Arc<Pushes> {
         &self.pushes
     }

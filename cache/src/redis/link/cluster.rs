@@ -1,20 +1,23 @@
 //! The way to a cluster, for tasks.
 
 use super::Limits;
+use super::asked::Asked;
 use super::runtime::Runtime;
 use super::task::{Sender, Tasks, Way};
+use crate::many::together::all;
 use crate::redis::error::Error;
+use futures_timer::Delay;
 use redis::aio::ConnectionLike;
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
-use redis::cluster_routing::SingleNodeRoutingInfo;
 use redis::{Arg, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, ProtocolVersion, RedisResult};
 use redis::{ServerErrorKind, Value};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// Connections to the servers of a cluster that all tasks share.
+/// Connections to the servers of a cluster that all tasks share, and one more to each for what is pushed.
 pub(crate) type ClusterLink = Tasks<Cluster>;
 
 /// Some servers of a cluster: they know the others.
@@ -43,7 +46,9 @@ impl Tasks<Cluster> {
 
 impl Cluster {
     fn builder(&self, limits: Limits) -> ClusterClientBuilder {
+        let tcp = self.nodes.first().map(|node| node.tcp_settings().clone()).unwrap_or_default();
         ClusterClientBuilder::new(self.nodes.clone())
+            .tcp_settings(limits.tcp(tcp))
             .use_protocol(ProtocolVersion::RESP3)
             .connection_timeout(limits.connect)
             .response_timeout(limits.response)
@@ -57,12 +62,27 @@ impl Cluster {
 /// How often commands that a server has not carried out, as their keys are elsewhere, are sent to where they are.
 const REDIRECTS: usize = 3;
 
+/// The client's connections, and those to servers that it does not know.
+#[derive(Clone)]
+pub(crate) struct Nodes {
+    client: ClusterConnection,
+    asked: Arc<Asked>,
+}
+
 impl Way for Cluster {
-    type Connection = ClusterConnection;
+    type Connection = Nodes;
+    type Listening = ClusterConnection;
     const REPAIRS_ITSELF: bool = true;
     const IS_CLUSTER: bool = true;
 
-    fn connect(
+    /// Without a sender the client subscribes to nothing by itself, and repairs the connections all the same.
+    fn connect(&self, limits: Limits, _sender: Sender) -> impl Future<Output = RedisResult<Nodes>> + Send + 'static {
+        let client = self.builder(limits).build();
+        let asked = Arc::new(Asked::new(self.nodes.first(), limits));
+        async move { Ok(Nodes { client: client?.get_async_connection().await?, asked }) }
+    }
+
+    fn listen(
         &self,
         limits: Limits,
         sender: Sender,
@@ -74,34 +94,51 @@ impl Way for Cluster {
     /// What a server did not carry out because the keys are elsewhere is sent again. The client does that too, but then it
     /// also sends again what may have been carried out.
     ///
-    /// While a slot moves, a server says so of single keys. A script that has keys on both sides is refused then.
-    async fn send(connection: &mut ClusterConnection, commands: Pipeline) -> RedisResult<Vec<Value>> {
+    /// While a slot moves, a server says so of single keys. A script is refused then if some of its keys are on either side, and by
+    /// the other side if any of them is not there yet; so it is asked for again for as long as a reply may take.
+    async fn send(nodes: &mut Nodes, commands: Pipeline) -> RedisResult<Vec<Value>> {
+        let (begun, is_repeatable) = (Instant::now(), is_repeatable(&commands));
         let mut redirects = 0;
+        let mut asked: Option<String> = None;
         loop {
-            let error = match connection.req_packed_commands(&commands, 0, commands.len()).await {
+            let sent = match asked.take() {
+                None => nodes.client.req_packed_commands(&commands, 0, commands.len()).await,
+                Some(address) => nodes.asked.send(&address, &commands).await,
+            };
+            let error = match sent {
                 Ok(replies) => return Ok(replies),
                 Err(error) => error,
             };
             match error.kind() {
-                ErrorKind::Server(ServerErrorKind::Moved) if redirects < REDIRECTS && is_repeatable(&commands) => {
+                ErrorKind::Server(ServerErrorKind::Moved) if is_repeatable && redirects < REDIRECTS => redirects += 1,
+                ErrorKind::Server(ServerErrorKind::Ask) if is_repeatable && redirects < REDIRECTS => {
                     redirects += 1;
+                    asked = error.redirect_node().map(|(address, _)| address.to_owned());
                 }
-                ErrorKind::Server(ServerErrorKind::Ask) if is_repeatable(&commands) => {
-                    let Some(node) = error.redirect_node().and_then(|(address, _)| node(address)) else {
+                ErrorKind::Server(ServerErrorKind::TryAgain) if is_repeatable => {
+                    let pause = Duration::from_millis(fastrand::u64(10..=30));
+                    if begun.elapsed().saturating_add(pause) >= nodes.asked.limits().response {
                         return Err(error);
-                    };
-                    return ask(connection, &commands, node).await;
+                    }
+                    Delay::new(pause).await;
+                    redirects = 0;
                 }
                 _ => return Err(error),
             }
         }
     }
 
-    /// One by one, as they are in different slots.
-    async fn subscribe(connection: &mut ClusterConnection, channels: &[Arc<str>]) -> RedisResult<()> {
-        for channel in channels {
-            connection.ssubscribe(&**channel).await?;
-        }
+    /// Each by itself, as they are in different slots, and all at the same time: one server that hangs holds up no other.
+    async fn subscribe(connection: &ClusterConnection, channels: &[Arc<str>]) -> RedisResult<()> {
+        let answers = all(channels.iter().map(|channel| {
+            let mut connection = connection.clone();
+            async move { connection.ssubscribe(&**channel).await }
+        }));
+        answers.await.into_iter().collect()
+    }
+
+    /// It repairs itself.
+    async fn ping(_connection: &mut ClusterConnection) -> RedisResult<()> {
         Ok(())
     }
 }
@@ -110,26 +147,6 @@ impl Way for Cluster {
 fn is_repeatable(commands: &Pipeline) -> bool {
     let reads = |command: &Cmd| matches!(command.args_iter().next(), Some(Arg::Simple(b"GET" | b"PTTL")));
     commands.len() == 1 || commands.cmd_iter().all(reads)
-}
-
-fn node(address: &str) -> Option<SingleNodeRoutingInfo> {
-    let (host, port) = address.rsplit_once(':')?;
-    Some(SingleNodeRoutingInfo::ByAddress { host: host.to_owned(), port: port.parse().ok()? })
-}
-
-/// Sends the commands to the server that their slot moves to, which needs to be told so each time.
-async fn ask(
-    connection: &mut ClusterConnection,
-    commands: &Pipeline,
-    node: SingleNodeRoutingInfo,
-) -> RedisResult<Vec<Value>> {
-    let mut asking = Pipeline::new();
-    for command in commands.cmd_iter() {
-        asking.cmd("ASKING").add_command(command.clone());
-    }
-    let count = asking.len();
-    let replies = connection.route_pipeline(asking, 0, count, node).await?;
-    Ok(replies.into_iter().skip(1).step_by(2).collect())
 }
 
 impl fmt::Debug for Cluster {

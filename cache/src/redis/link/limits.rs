@@ -1,6 +1,9 @@
 //! How long a link waits.
 
-use std::time::Duration;
+use parking_lot::Mutex;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+use redis::io::tcp::TcpSettings;
+use std::time::{Duration, Instant};
 
 /// How long a link waits for the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +12,7 @@ pub(crate) struct Limits {
     pub(crate) connect: Duration,
     /// For a reply; for threads also for a connection that nobody uses.
     pub(crate) response: Duration,
-    /// So many connections at most, for threads. Tasks share one.
+    /// So many connections at most, for threads, beside that for what is pushed.
     pub(crate) connections: usize,
 }
 
@@ -30,6 +33,33 @@ impl Limits {
             connections: self.connections.max(1),
         }
     }
+
+    /// With these a peer that has vanished, and says nothing, is given up by the kernel: after as long as one that does not answer,
+    /// instead of a quarter of an hour. One that only hangs goes on to acknowledge what it is sent. What is set already stays.
+    #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+    pub(super) fn tcp(self, settings: TcpSettings) -> TcpSettings {
+        let gone = self.response.saturating_mul(DEAD).clamp(Duration::from_secs(2), Duration::from_secs(60));
+        #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+        let settings = if settings.user_timeout().is_none() { settings.set_user_timeout(gone) } else { settings };
+        #[cfg(not(target_family = "wasm"))]
+        let settings = if settings.keepalive().is_none() { settings.set_keepalive(keepalive(gone)) } else { settings };
+        settings
+    }
+}
+
+/// A connection that has not answered for so many times the limit of a reply is given up: a router may have forgotten it, and
+/// then nobody says so. A server that only hangs for a while keeps it.
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+pub(super) const DEAD: u32 = 10;
+
+/// A peer that has been silent for so long is asked whether it is there, and again after as long.
+#[cfg(all(not(target_family = "wasm"), any(feature = "redis-smol", feature = "redis-tokio")))]
+fn keepalive(after: Duration) -> redis::io::tcp::socket2::TcpKeepalive {
+    let keepalive = redis::io::tcp::socket2::TcpKeepalive::new().with_time(after);
+    // Elsewhere it cannot be set, and is a minute or so.
+    #[cfg(any(target_os = "android", target_os = "freebsd", target_os = "linux", target_vendor = "apple", windows))]
+    let keepalive = keepalive.with_interval(after);
+    keepalive
 }
 
 /// How long to wait before connecting again: longer each time, up to two seconds, and never as long as others do.
@@ -55,6 +85,24 @@ impl Pauses {
     }
 }
 
+/// Leave to give up connections that work, as the server behind them is not the right one any more: once in two seconds, as
+/// others may lead to the same.
+#[derive(Debug, Default)]
+pub(super) struct Retreats(Mutex<Option<Instant>>);
+
+impl Retreats {
+    const PAUSE: Duration = Duration::from_secs(2);
+
+    pub(super) fn may(&self) -> bool {
+        let (mut last, now) = (self.0.lock(), Instant::now());
+        let may = last.is_none_or(|last| now.duration_since(last) >= Self::PAUSE);
+        if may {
+            *last = Some(now);
+        }
+        may
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,5 +117,22 @@ mod tests {
         (0..100).for_each(|_| assert!(pauses.next() <= Duration::from_secs(2)));
         pauses.reset();
         assert!(pauses.next() <= Duration::from_millis(100));
+    }
+
+    #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+    #[test]
+    fn a_peer_that_vanishes_is_given_up_after_a_while_unless_the_user_says_when() {
+        let limits = |response| Limits { response, ..Limits::default() };
+        for (response, seconds) in [(Duration::ZERO, 2), (Duration::from_millis(500), 5), (Duration::MAX, 60)] {
+            let tcp = limits(response).tcp(TcpSettings::default());
+            #[cfg(target_os = "linux")]
+            assert_eq!(tcp.user_timeout(), Some(Duration::from_secs(seconds)));
+            assert!(tcp.keepalive().is_some(), "{seconds}");
+        }
+        #[cfg(target_os = "linux")]
+        {
+            let of_the_user = TcpSettings::default().set_user_timeout(Duration::from_secs(7));
+            assert_eq!(Limits::default().tcp(of_the_user).user_timeout(), Some(Duration::from_secs(7)));
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-/// A connection to one server that all tasks share.
+/// A connection to one server that all tasks share, and one for what is pushed.
 pub(crate) type TaskLink = Tasks<Single>;
 
 /// One server.
@@ -19,7 +19,8 @@ pub(crate) struct Single {
 }
 
 impl Tasks<Single> {
-    /// Speaks RESP3, whatever the client was made for: so replies and what is pushed come over one connection.
+    /// Speaks RESP3, whatever the client was made for: there what is pushed is told from replies, and that a connection broke is
+    /// told at once.
     ///
     /// # Errors
     ///
@@ -27,7 +28,8 @@ impl Tasks<Single> {
     pub(crate) fn new(client: &Client, limits: Limits, own: u64) -> Result<Self, Error> {
         let info = client.get_connection_info().clone();
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let client = Client::open(info.set_redis_settings(settings))?;
+        let tcp = limits.tcp(info.tcp_settings().clone());
+        let client = Client::open(info.set_tcp_settings(tcp).set_redis_settings(settings))?;
         Ok(Self::with(Single { client }, limits, Runtime::current()?, own))
     }
 
@@ -43,6 +45,7 @@ impl Tasks<Single> {
 
 impl Way for Single {
     type Connection = MultiplexedConnection;
+    type Listening = MultiplexedConnection;
     const REPAIRS_ITSELF: bool = false;
     const IS_CLUSTER: bool = false;
 
@@ -59,13 +62,25 @@ impl Way for Single {
         async move { client.get_multiplexed_async_connection_with_config(&config).await }
     }
 
+    fn listen(
+        &self,
+        limits: Limits,
+        sender: Sender,
+    ) -> impl Future<Output = RedisResult<MultiplexedConnection>> + Send + 'static {
+        self.connect(limits, sender)
+    }
+
     async fn send(connection: &mut MultiplexedConnection, commands: Pipeline) -> RedisResult<Vec<Value>> {
         connection.send_packed_commands(&commands, 0, commands.len()).await
     }
 
-    async fn subscribe(connection: &mut MultiplexedConnection, channels: &[Arc<str>]) -> RedisResult<()> {
+    async fn subscribe(connection: &MultiplexedConnection, channels: &[Arc<str>]) -> RedisResult<()> {
         let channels: Vec<&str> = channels.iter().map(|channel| &**channel).collect();
-        connection.subscribe(channels).await
+        connection.clone().subscribe(channels).await
+    }
+
+    async fn ping(connection: &mut MultiplexedConnection) -> RedisResult<()> {
+        connection.send_packed_command(&redis::cmd("PING")).await.map(drop)
     }
 }
 

@@ -88,6 +88,7 @@ impl Subscriber {
     /// Until the store is gone, or an error.
     fn listen(&self, connection: u64, pushes: &Weak<Pushes>, pauses: &mut Pauses) -> Result<(), Error> {
         let Some(own_channel) = self.own_channel.get() else { return Ok(()) };
+        let demotions = self.pool.demotions();
         let mut socket = self.connect()?;
         subscribe(&mut socket, [own_channel.as_str()])?;
         let mut asked = Vec::new();
@@ -120,6 +121,9 @@ impl Subscriber {
                     subscribe(&mut socket, [own_channel.as_str()])?;
                 }
                 Err(error) => return Err(error.into()),
+            }
+            if self.pool.demotions() != demotions {
+                return Err(Error::odd("another server is written to"));
             }
             let mut wanted = pushes.silent();
             wanted.retain(|channel| !asked.contains(channel));

@@ -1,19 +1,20 @@
 //! For tasks: a connection that all share.
 
 use super::attempts::{Attempt, Attempts};
-use super::limits::Pauses;
+use super::health::Health;
+use super::limits::Retreats;
+use super::listener::Listener;
 use super::runtime::Runtime;
 use super::{Limits, Link};
 use crate::redis::error::Error;
 use crate::redis::push::Pushes;
+use crate::redis::reply;
 use crate::time::BoxFuture;
 use parking_lot::Mutex;
 use redis::{Pipeline, PushInfo, PushKind, RedisResult, Value};
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 /// What a connection tells beside replies. It is called by the task that reads from it.
 pub(crate) type Sender = Box<dyn Fn(PushInfo) -> Result<(), redis::aio::SendError> + Send + Sync>;
@@ -23,18 +24,28 @@ pub(crate) trait Way: fmt::Debug + Send + Sync + 'static {
     /// Cheap to clone. Whoever drops what it is doing with one leaves it as it should be for the others.
     type Connection: Clone + Send + Sync + 'static;
 
-    /// Whether it connects again by itself when it breaks, or a part of it.
+    /// One that is there to listen, and carries no commands of others.
+    type Listening: Send + Sync + 'static;
+
+    /// Whether both connect again by themselves when they break, or a part of them.
     const REPAIRS_ITSELF: bool;
 
     /// See [`Link::is_cluster`].
     const IS_CLUSTER: bool;
 
-    /// Connects within the limits.
+    /// Connects within the limits. The sender is told if it breaks, unless it repairs itself.
     fn connect(
         &self,
         limits: Limits,
         sender: Sender,
     ) -> impl Future<Output = RedisResult<Self::Connection>> + Send + 'static;
+
+    /// Connects within the limits. The sender is told what is pushed.
+    fn listen(
+        &self,
+        limits: Limits,
+        sender: Sender,
+    ) -> impl Future<Output = RedisResult<Self::Listening>> + Send + 'static;
 
     /// Sends the commands, and returns a reply to each, or an error if not all of these have come.
     fn send(
@@ -42,16 +53,16 @@ pub(crate) trait Way: fmt::Debug + Send + Sync + 'static {
         commands: Pipeline,
     ) -> impl Future<Output = RedisResult<Vec<Value>>> + Send;
 
-    /// Subscribes to the channels, and waits for the server's answer.
-    fn subscribe(
-        connection: &mut Self::Connection,
-        channels: &[Arc<str>],
-    ) -> impl Future<Output = RedisResult<()>> + Send;
+    /// Subscribes to the channels, and waits for the server's answer. If some fail, the others are subscribed to all the same.
+    fn subscribe(connection: &Self::Listening, channels: &[Arc<str>]) -> impl Future<Output = RedisResult<()>> + Send;
+
+    /// Waits for any answer. Only for what does not repair itself.
+    fn ping(connection: &mut Self::Listening) -> impl Future<Output = RedisResult<()>> + Send;
 }
 
-/// A connection that all tasks share. It connects when the first command is sent, and again after it broke; so it works with a
-/// server that is away at first. One task connects, and the others wait for it and share what comes of it, also the error: so
-/// whatever has piled up has failed after one limit for a connection.
+/// A connection that all tasks share, and [another](Listener) over which things are pushed. It connects when the first command is
+/// sent, and again after it broke; so it works with a server that is away at first. One task connects, and the others wait for it
+/// and share what comes of it, also the error: so whatever has piled up has failed after one limit for a connection.
 ///
 /// A command that is dropped has been sent or not; its reply is read and thrown away.
 pub(crate) struct Tasks<W: Way> {
@@ -60,17 +71,13 @@ pub(crate) struct Tasks<W: Way> {
 }
 
 struct Shared<W: Way> {
-    way: W,
+    way: Arc<W>,
     limits: Limits,
     runtime: Runtime,
-    /// The store's only: those who watch may live longer.
-    pushes: Weak<Pushes>,
     current: Mutex<Option<Current<W::Connection>>>,
     attempts: Arc<Attempts>,
-    /// The next connection's, for [`Pushes`].
-    number: AtomicU64,
-    /// There is a task that subscribes to what is not listened to.
-    is_subscribing: AtomicBool,
+    listener: Arc<Listener<W>>,
+    retreats: Retreats,
 }
 
 struct Current<C> {
@@ -84,60 +91,27 @@ impl<C: Clone> Clone for Current<C> {
     }
 }
 
-/// What is known of a connection.
-struct Health {
-    /// Its number for [`Pushes`]; a new one when a part of it broke.
-    number: AtomicU64,
-    made: Instant,
-    /// Since when it has not answered, in milliseconds after it was made, and one more. 0: it has.
-    silent_since: AtomicU64,
-}
-
-/// A connection that has not answered for so many times the limit of a reply is given up: a router may have forgotten it, and
-/// then nobody says so. A server that only hangs for a while keeps it.
-const DEAD: u32 = 10;
-
-impl Health {
-    fn new(number: u64) -> Arc<Self> {
-        Arc::new(Self { number: AtomicU64::new(number), made: Instant::now(), silent_since: AtomicU64::new(0) })
-    }
-
-    fn answers(&self) {
-        if self.silent_since.load(Ordering::Relaxed) != 0 {
-            self.silent_since.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// An answer did not come in time. Whether that has been so for long.
-    fn is_dead(&self, limits: Limits) -> bool {
-        let now = u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1);
-        match self.silent_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => false,
-            Err(since) => Duration::from_millis(now.saturating_sub(since)) >= limits.response.saturating_mul(DEAD),
-        }
-    }
-}
-
 impl<W: Way> Tasks<W> {
     pub(super) fn with(way: W, limits: Limits, runtime: Runtime, own: u64) -> Self {
-        let pushes = Pushes::new(own);
-        let shared = Arc::new(Shared {
-            way,
-            limits: limits.positive(),
-            runtime,
-            pushes: Arc::downgrade(&pushes),
-            current: Mutex::new(None),
-            attempts: Arc::default(),
-            number: AtomicU64::new(0),
-            is_subscribing: AtomicBool::new(false),
-        });
-        let weak = Arc::downgrade(&shared);
+        let (way, limits, pushes) = (Arc::new(way), limits.positive(), Pushes::new(own));
+        let listener = Listener::new(Arc::clone(&way), limits, runtime.clone(), Arc::downgrade(&pushes));
+        let listener = Arc::new(listener);
+        let weak = Arc::downgrade(&listener);
         pushes.on_wanted(move || {
-            if let Some(shared) = weak.upgrade() {
-                shared.subscribe();
+            if let Some(listener) = weak.upgrade() {
+                listener.wake();
             }
         });
-        Self { shared, pushes }
+        let shared = Shared {
+            way,
+            limits,
+            runtime,
+            current: Mutex::new(None),
+            attempts: Arc::default(),
+            listener,
+            retreats: Retreats::default(),
+        };
+        Self { shared: Arc::new(shared), pushes }
     }
 }
 
@@ -153,12 +127,25 @@ impl<W: Way> Link for Tasks<W> {
         self.shared.runtime.spawn(work);
     }
 
+    fn hint(&self, commands: Pipeline) {
+        let shared = Arc::clone(&self.shared);
+        self.spawn(Box::pin(async move {
+            let _ = shared.runtime.entered(shared.send(commands)).await;
+        }));
+    }
+
     fn pushes(&self) -> &Arc<Pushes> {
         &self.pushes
     }
 
     fn is_cluster(&self) -> bool {
         W::IS_CLUSTER
+    }
+}
+
+impl<W: Way> Drop for Tasks<W> {
+    fn drop(&mut self) {
+        self.shared.listener.end();
     }
 }
 
@@ -177,35 +164,44 @@ impl<W: Way> Shared<W> {
     async fn send(self: &Arc<Self>, commands: Pipeline) -> Result<Vec<Value>, Error> {
         let Current { mut connection, health } = self.connection().await?;
         let replies = W::send(&mut connection, commands).await;
-        self.judge(&health, replies.as_ref().err());
-        Ok(replies?)
+        self.judge(&health, replies)
     }
 
-    /// Whether the connection is of any use after this.
-    fn judge(self: &Arc<Self>, health: &Arc<Health>, error: Option<&redis::RedisError>) {
-        let Some(error) = error else { return health.answers() };
-        let is_dead = if error.is_timeout() { health.is_dead(self.limits) } else { true };
-        if is_dead && !W::REPAIRS_ITSELF {
-            self.give_up(health);
+    /// The replies, if they are those to the commands; and whether the connection is of any use after this.
+    fn judge(&self, health: &Arc<Health>, replies: RedisResult<Vec<Value>>) -> Result<Vec<Value>, Error> {
+        match replies {
+            Ok(replies) => {
+                health.answers();
+                if replies.iter().any(|reply| matches!(reply, Value::Push { .. })) {
+                    health.mix_up();
+                }
+                if health.is_mixed_up() {
+                    self.give_up(health);
+                    return Err(Error::odd("something was pushed in place of a reply"));
+                }
+                // The client sees to that in a cluster.
+                if !W::REPAIRS_ITSELF && replies.iter().any(reply::is_demoted) && self.retreats.may() {
+                    self.give_up(health);
+                    self.listener.renew();
+                }
+                Ok(replies)
+            }
+            Err(error) => {
+                let is_dead = !error.is_timeout() || health.is_dead(self.limits);
+                if is_dead && !W::REPAIRS_ITSELF {
+                    self.give_up(health);
+                }
+                Err(error.into())
+            }
         }
     }
 
-    fn give_up(self: &Arc<Self>, health: &Arc<Health>) {
+    fn give_up(&self, health: &Arc<Health>) {
         let gone = {
             let mut current = self.current.lock();
             current.take_if(|current| Arc::ptr_eq(&current.health, health))
         };
         drop(gone);
-        self.broke(health.number.load(Ordering::Relaxed));
-    }
-
-    fn broke(self: &Arc<Self>, number: u64) {
-        if let Some(pushes) = self.pushes.upgrade() {
-            pushes.broke(number);
-            if !pushes.silent().is_empty() {
-                self.subscribe();
-            }
-        }
     }
 
     /// The connection, made by a task of its own if there is none: whoever waits for it may be dropped, or not be polled any
@@ -243,7 +239,7 @@ impl<W: Way> Shared<W> {
         if self.current().is_some() {
             return attempt.end(None);
         }
-        let health = Health::new(self.number.fetch_add(1, Ordering::Relaxed));
+        let health = Arc::new(Health::new());
         let connecting = self.way.connect(self.limits, self.sender(Arc::clone(&health)));
         match connecting.await {
             Ok(connection) => {
@@ -258,74 +254,24 @@ impl<W: Way> Shared<W> {
         self.current.lock().clone()
     }
 
-    /// What is pushed over the connection goes to those who watch.
+    /// Nothing is subscribed to over the connection. If the server says something about subscriptions all the same, the client
+    /// takes that for the reply to a command, and tells it here before it hands out any reply that is not the right one.
     fn sender(self: &Arc<Self>, health: Arc<Health>) -> Sender {
         let weak = Arc::downgrade(self);
-        Box::new(move |PushInfo { kind, data }| {
-            let Some(shared) = weak.upgrade() else { return Err(redis::aio::SendError) };
-            let number = &health.number;
-            match (kind, &data[..]) {
-                (PushKind::Disconnection, _) if W::REPAIRS_ITSELF => {
-                    let next = shared.number.fetch_add(1, Ordering::Relaxed);
-                    shared.broke(number.swap(next, Ordering::Relaxed));
-                }
-                (PushKind::Disconnection, _) => shared.give_up(&health),
-                (
-                    PushKind::Message | PushKind::SMessage,
-                    [Value::BulkString(channel), Value::BulkString(message), ..],
-                ) => {
-                    if let Some(pushes) = shared.pushes.upgrade() {
-                        pushes.heard(channel, message);
-                    }
-                }
-                (PushKind::Subscribe | PushKind::SSubscribe, [Value::BulkString(channel), ..]) => {
-                    if let Some(pushes) = shared.pushes.upgrade() {
-                        pushes.listens(number.load(Ordering::Relaxed), channel);
-                    }
-                }
-                _ => {}
+        Box::new(move |PushInfo { kind, .. }| {
+            let shared = weak.upgrade().ok_or(redis::aio::SendError)?;
+            match kind {
+                PushKind::Subscribe
+                | PushKind::PSubscribe
+                | PushKind::SSubscribe
+                | PushKind::Unsubscribe
+                | PushKind::PUnsubscribe
+                | PushKind::SUnsubscribe => health.mix_up(),
+                PushKind::Disconnection => {}
+                _ => return Ok(()),
             }
+            shared.give_up(&health);
             Ok(())
         })
-    }
-
-    /// Sees to it that a task subscribes to what is wanted and not listened to, until there is nothing left.
-    fn subscribe(self: &Arc<Self>) {
-        if self.is_subscribing.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let weak = Arc::downgrade(self);
-        let runtime = self.runtime.clone();
-        self.runtime.spawn(Box::pin(async move {
-            let subscribing = async {
-                let mut pauses = Pauses::default();
-                while let Some(shared) = weak.upgrade() {
-                    let Some(silent) = shared.silent() else { return };
-                    let went_well = shared.try_subscribe(&silent).await;
-                    drop(shared);
-                    if went_well {
-                        pauses.reset();
-                    } else {
-                        futures_timer::Delay::new(pauses.next()).await;
-                    }
-                }
-            };
-            runtime.entered(subscribing).await;
-        }));
-    }
-
-    /// What is to be subscribed to. `None`: nothing, and the task that subscribes must end.
-    fn silent(&self) -> Option<Vec<Arc<str>>> {
-        let silent = self.pushes.upgrade()?.silent_or_done(&self.is_subscribing);
-        (!silent.is_empty()).then_some(silent)
-    }
-
-    /// Whether all of them are listened to.
-    async fn try_subscribe(self: &Arc<Self>, channels: &[Arc<str>]) -> bool {
-        let Ok(Current { mut connection, health }) = self.connection().await else { return false };
-        let answer = W::subscribe(&mut connection, channels).await;
-        self.judge(&health, answer.as_ref().err().filter(|error| error.is_io_error()));
-        let silent = self.pushes.upgrade().map(|pushes| pushes.silent()).unwrap_or_default();
-        answer.is_ok() && !channels.iter().any(|channel| silent.contains(channel))
     }
 }

@@ -6,6 +6,8 @@ mod cluster;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 mod drops;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+mod fake;
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 mod places;
 mod proxy;
 mod server;

@@ -89,6 +89,30 @@ fn a_watch_listens_from_the_confirmation_until_the_connection_breaks_and_again()
     assert_eq!(*log.lock(), [Push::Listening, Push::Listening]);
 }
 
+#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+#[test]
+fn a_channel_that_is_lost_is_silent_and_the_others_are_not() {
+    let pushes = Pushes::new(OWN);
+    let ((log, told), (all_log, all_told)) = (told(), told_all());
+    let watch = pushes.watch("c".to_owned(), 7, told);
+    let all = pushes.watch_all(["c".to_owned(), "d".to_owned()], all_told);
+    pushes.listens(1, b"c");
+    pushes.listens(1, b"d");
+    pushes.lost(0, b"c");
+    assert!(watch.is_listening(), "by a connection that is gone");
+    pushes.lost(1, b"c");
+    pushes.lost(1, b"c");
+    pushes.lost(1, b"e");
+    pushes.lost(1, b"\xff");
+    assert!(!watch.is_listening() && !all.is_listening());
+    assert_eq!(pushes.silent(), [Arc::<str>::from("c")]);
+    pushes.listens(1, b"c");
+    assert!(watch.is_listening() && all.is_listening());
+    use PushedMessage::{Broken, Listening};
+    assert_eq!(*all_log.lock(), [Listening, Listening, Broken, Listening], "broken once");
+    assert_eq!(*log.lock(), [Push::Listening, Push::Listening]);
+}
+
 #[test]
 fn it_is_listening_by_the_time_that_this_is_told() {
     let pushes = Pushes::new(OWN);

@@ -168,7 +168,7 @@ pub(crate) fn many_are_found_in_their_order<B: Bench>(bench: &B) {
     }
     let asked = ["three", "absent", "one", "three", "", "two"].map(str::to_owned);
     let found = caller.store.get_many(&asked.each_ref(), bench.now()).unwrap();
-    let found: Vec<_> = found.iter().map(|entry| entry.as_ref().map(|entry| entry.value()[0])).collect();
+    let found: Vec<_> = found.into_iter().map(|entry| entry.unwrap().map(|entry| entry.value()[0])).collect();
     assert_eq!(found, [Some(b'3'), None, Some(b'1'), Some(b'3'), None, Some(b'2')]);
     assert_eq!(caller.store.get_many(&[], bench.now()).unwrap().len(), 0);
 }

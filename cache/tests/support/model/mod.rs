@@ -80,6 +80,11 @@ impl<V: Clone> ModelStore<V> {
         self.with(|server| server.is_full = is_full);
     }
 
+    /// Whether whoever asks for a lease is told that what was seen is gone.
+    pub(crate) fn set_says_gone(&self, says_gone: bool) {
+        self.with(|server| server.says_gone = says_gone);
+    }
+
     /// How all requests fail from now on, if they do.
     pub(crate) fn set_failure(&self, failure: Option<Failure>) {
         self.with(|server| server.failure = failure);

@@ -4,7 +4,7 @@ use super::server::{ModelError, Watcher};
 use super::{ModelStore, Watching};
 use oneflight_cache::fill::{Epoch, Token};
 use oneflight_cache::lease::{Acquired, BlockingLease, Claim, Lease, Publication, Push, Told, Watch};
-use oneflight_cache::{BlockingStore, Entry, Store, Time};
+use oneflight_cache::{BlockingStore, Entry, FoundMany, Store, Time};
 use std::future::{Future, ready};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,15 @@ where
 
     fn get(&self, key: &K, now: Time) -> Result<Option<Entry<V>>, ModelError> {
         self.request("get", |server| server.get(key.as_ref(), now))
+    }
+
+    /// What is no value is an error of that key alone.
+    fn get_many(&self, keys: &[&K], now: Time) -> FoundMany<V, ModelError> {
+        let found = keys.iter().map(|key| match BlockingStore::get(self, *key, now) {
+            Err(ModelError::WrongType) => Ok(Err(ModelError::WrongType)),
+            found => found.map(Ok),
+        });
+        found.collect()
     }
 
     fn put(&self, key: &K, entry: Entry<V>, now: Time) -> Result<(), ModelError> {
@@ -119,6 +128,10 @@ where
 
     fn get(&self, key: &K, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, ModelError>> + Send {
         ready(BlockingStore::get(self, key, now))
+    }
+
+    fn get_many(&self, keys: &[&K], now: Time) -> impl Future<Output = FoundMany<V, ModelError>> + Send {
+        ready(BlockingStore::get_many(self, keys, now))
     }
 
     fn put(&self, key: &K, entry: Entry<V>, now: Time) -> impl Future<Output = Result<(), ModelError>> + Send {

@@ -20,6 +20,8 @@ pub(super) struct Server<V> {
     /// How many epochs, watchers and processes there have been: a number that is nobody else's.
     pub(super) drawn: usize,
     pub(super) is_full: bool,
+    /// Whether it says of whatever was seen, and if nothing was, that it is gone.
+    pub(super) says_gone: bool,
     pub(super) failure: Option<Failure>,
     pub(super) steps: Vec<&'static str>,
 }
@@ -93,6 +95,7 @@ impl<V: Clone> Server<V> {
             is_deaf: false,
             drawn: 0,
             is_full: false,
+            says_gone: false,
             failure: None,
             steps: Vec::new(),
         }
@@ -137,6 +140,9 @@ impl<V: Clone> Server<V> {
     }
 
     pub(super) fn acquire(&mut self, key: &[u8], claim: Claim, now: Time) -> Result<Acquired<V>, ModelError> {
+        if self.says_gone {
+            return Ok(Acquired::Gone);
+        }
         let (is_full, epoch) = (self.is_full, self.draw() as Epoch);
         let (slot, server_now) = self.slot(key);
         match &slot.value {

@@ -2,6 +2,7 @@
 
 use crate::redis::error::Error;
 use crate::redis::link::Limits;
+use crate::redis::link::limits::Retreats;
 use crate::redis::reply;
 use crate::time_limit::TimeLimit;
 use parking_lot::{Condvar, Mutex};
@@ -13,6 +14,7 @@ pub(in crate::redis::link) struct Pool {
     pub(in crate::redis::link) client: Client,
     pub(in crate::redis::link) limits: Limits,
     state: Mutex<State>,
+    retreats: Retreats,
     /// A connection is free, or may be made.
     free: Condvar,
 }
@@ -22,6 +24,8 @@ struct State {
     /// The one used last is last, and used first.
     idle: Vec<(Connection, Instant)>,
     in_use: usize,
+    /// How often all connections were given up because the server is a replica.
+    demotions: u64,
 }
 
 /// One that has been idle for longer is asked whether it is alive before it is used, as servers and routers close idle ones.
@@ -39,7 +43,8 @@ impl Drop for Turn<'_> {
 
 impl Pool {
     pub(super) fn new(client: Client, limits: Limits) -> Self {
-        Self { client, limits, state: Mutex::default(), free: Condvar::new() }
+        let (state, retreats, free) = (Mutex::default(), Retreats::default(), Condvar::new());
+        Self { client, limits, state, retreats, free }
     }
 
     /// Sends the commands and reads a reply to each. It takes no longer than the limits for a connection, for its turn, and for
@@ -50,11 +55,21 @@ impl Pool {
         }
         let limit = in_time(self.limits.response).ok_or(Error::Busy)?;
         let _turn = self.turn(limit)?;
+        let demotions = self.demotions();
         let mut connection = self.connection()?;
         let replies = exchange(&mut connection, &commands.get_packed_pipeline(), commands.len(), self.limits.response);
         match replies {
             Ok(replies) => {
-                self.state.lock().idle.push((connection, Instant::now()));
+                let is_demoted = replies.iter().any(reply::is_demoted) && self.retreats.may();
+                let mut state = self.state.lock();
+                if is_demoted {
+                    state.demotions += 1;
+                    let idle = std::mem::take(&mut state.idle);
+                    drop(state);
+                    drop(idle);
+                } else if state.demotions == demotions {
+                    state.idle.push((connection, Instant::now()));
+                }
                 Ok(replies)
             }
             // It was the caller who had too little time.
@@ -65,6 +80,11 @@ impl Pool {
                 Err(error)
             }
         }
+    }
+
+    /// How often the server was a replica: what was connected before is not used any more.
+    pub(in crate::redis::link) fn demotions(&self) -> u64 {
+        self.state.lock().demotions
     }
 
     /// Waits until fewer connections are in use than there may be.

@@ -274,6 +274,34 @@ fn a_connection_that_was_closed_while_it_was_idle_fails_no_command() {
 }
 
 #[test]
+fn a_server_that_was_demoted_is_left_for_the_one_that_has_its_name() {
+    let servers = [Server::start(), Server::start()];
+    let proxy = Proxy::to(servers[0].port());
+    let link = link(&proxy.url(), patient());
+    let (watching, told) = watch(&link, "c", 7);
+    assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+    // Several connections.
+    thread::scope(|scope| {
+        (0..4).for_each(|_| {
+            scope.spawn(|| send(&link, commands([&["BLPOP", "nothing", "0.2"]])).unwrap());
+        });
+    });
+    let set = |value: &str| send(&link, commands([&["SET", "a", value]])).unwrap();
+    servers[0].follow(&servers[1]);
+    let (start, before) = (Instant::now(), proxy.accepted());
+    (0..20).for_each(|_| assert!(matches!(set("2")[..], [Value::ServerError(_)]), "it is read-only"));
+    // One for commands and one for what is pushed, each time.
+    let most = before + 2 + start.elapsed().as_secs() as usize / 2 * 2;
+    assert!(proxy.accepted() <= most, "it is not left for itself again and again: {}", proxy.accepted());
+    proxy.lead_to(servers[1].port());
+    eventually("it is the other one", || set("3") == [Value::Okay]);
+    (0..4).for_each(|_| assert_eq!(set("4"), [Value::Okay], "no connection is left"));
+    assert_eq!(servers[1].ask::<String>(&["GET", "a"]), "4");
+    eventually("so it is for what is pushed", || servers[1].ask::<u32>(&["PUBLISH", "c", "nothing"]) == 1);
+    eventually("it is listened to", || watching.is_listening());
+}
+
+#[test]
 fn what_is_pushed_arrives_on_channels_old_and_new() {
     let server = Server::start();
     let link = link(&server.url(), patient());

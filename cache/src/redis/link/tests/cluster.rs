@@ -7,10 +7,15 @@ use super::{
 };
 use crate::lease::Push;
 use crate::redis::error::Error;
+use crate::redis::generation::Generation;
+use crate::redis::header::Keep;
 use crate::redis::link::{ClusterLink, Limits, Link};
+use crate::redis::name::{CHANNELS, Name, Names};
+use crate::redis::push::PushedMessage;
+use crate::redis::steps::Steps;
 use redis::Value;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const OPTIONS: [&str; 8] = [
     "--cluster-enabled",
@@ -112,21 +117,154 @@ fn what_is_pushed_to_a_shard_arrives_from_each_server() {
     });
 }
 
+/// Slot 3300, which is that of `b`.
+fn give_slot(servers: &[Server; 2], owner: usize) {
+    let id: String = servers[owner].ask(&["CLUSTER", "MYID"]);
+    servers.iter().rev().for_each(|at| {
+        at.ask::<String>(&["CLUSTER", "SETSLOT", "3300", "NODE", &id]);
+    });
+}
+
+#[test]
+fn a_channel_whose_slot_has_moved_is_listened_to_where_it_is_now() {
+    let servers = two_nodes();
+    everywhere(|place| {
+        give_slot(&servers, 0);
+        let link = link(place, &servers[0], patient());
+        let (watching, told) = watch(&link, "{b}:c", 7);
+        let (other, other_told) = watch(&link, "{a}:c", 7);
+        let (log, all) = std::sync::mpsc::channel();
+        let all_told = Box::new(move |message| _ = log.send(message));
+        for told in [&told, &other_told] {
+            assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        }
+        let watching_all = link.pushes().watch_all(["{b}:c".to_owned()], all_told);
+        let wait_for = |message| while all.recv_timeout(LONG).unwrap() != message {};
+        wait_for(PushedMessage::Listening);
+        give_slot(&servers, 1);
+        wait_for(PushedMessage::Broken);
+        wait_for(PushedMessage::Listening);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        assert!(watching.is_listening() && watching_all.is_listening());
+        servers[1].ask::<u32>(&["SPUBLISH", "{b}:c", &message('r', 2, 7)]);
+        eventually("it is told", || told.try_iter().any(|push| push == Push::Released));
+        assert!(other.is_listening(), "nothing has happened to that one");
+    });
+}
+
+/// Nobody has asked for what a server says then of a channel, and it comes before the replies that are due.
+#[test]
+fn what_is_said_of_a_slot_that_has_moved_is_nobodys_reply() {
+    let servers = two_nodes();
+    everywhere(|place| {
+        give_slot(&servers, 0);
+        let link = Arc::new(link(place, &servers[0], patient()));
+        let (_watching, told) = watch(&*link, "{b}:c", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let shared = Arc::clone(&link);
+        // `bar` is slot 5061.
+        link.spawn(Box::pin(async move {
+            let _ = sender.send(shared.send(commands([&["BLPOP", "bar", "0"]])).await);
+        }));
+        eventually("it waits", || servers[0].ask::<String>(&["INFO", "clients"]).contains("blocked_clients:1"));
+        give_slot(&servers, 1);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening, "it is over by now");
+        servers[0].ask::<u32>(&["RPUSH", "bar", "value"]);
+        assert_eq!(receiver.recv_timeout(LONG).unwrap().unwrap(), [Value::Array(vec![text("bar"), text("value")])]);
+    });
+}
+
+#[test]
+fn channels_of_a_server_that_hangs_hold_up_no_others() {
+    let servers = two_nodes();
+    everywhere(|place| {
+        let link = link(place, &servers[1], SHORT);
+        let (_first, told) = watch(&link, "{a}:first", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        servers[0].pause();
+        // `b` is slot 3300, `a` is slot 15495. All are new at the same time.
+        let all = (0..8).map(|number| format!("{{b}}:{number}")).chain(["{a}:c".to_owned()]);
+        let _all = link.pushes().watch_all(all, Box::new(|_| ()));
+        let (watching, told) = watch(&link, "{a}:c", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        assert!(watching.is_listening());
+        let (_other, told) = watch(&link, "{b}:0", 7);
+        servers[0].resume();
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening, "when it is back");
+    });
+}
+
+/// What is to be pushed goes to other servers than what is written.
+#[test]
+fn a_server_that_hangs_holds_up_no_write_elsewhere_and_a_clearing_once() {
+    let servers = two_nodes();
+    let limits = Limits { response: Duration::from_secs(2), ..patient() };
+    let is_on_second = |name: &[u8]| {
+        let name = String::from_utf8(name.to_vec()).unwrap();
+        servers[0].ask::<u32>(&["CLUSTER", "KEYSLOT", &name]) >= 8192
+    };
+    let names = || {
+        let mut all = (0..).map(|number| Names::new(&format!("p{number}"), 0));
+        all.find(|names| is_on_second(names.generation().as_bytes())).unwrap()
+    };
+    let key = |names: &Names| {
+        let is_apart = |name: &Name| {
+            let mut name = name.clone();
+            name.set_generation(0);
+            is_on_second(name.value()) && !is_on_second(names.channel(name.id() % CHANNELS).as_bytes())
+        };
+        (0..).map(|number: u32| names.name(&number)).find(is_apart).unwrap()
+    };
+    everywhere(|place| {
+        let names = names();
+        let mut name = key(&names);
+        let steps = Steps::new(link(place, &servers[1], limits), names, Generation::fixed());
+        let mut put = || place.run(steps.put(&mut name, b"value", Keep::ForEver)).unwrap();
+        put();
+        servers[0].pause();
+        let start = Instant::now();
+        put();
+        assert!(start.elapsed() < limits.response, "{:?}", start.elapsed());
+        place.run(steps.clear()).unwrap();
+        assert!(start.elapsed() < limits.response * 3, "{:?}", start.elapsed());
+        servers[0].resume();
+    });
+}
+
+#[test]
+fn of_many_keys_those_of_a_server_that_hangs_cost_the_others_nothing() {
+    let servers = two_nodes();
+    let limits = Limits { response: Duration::from_secs(1), ..patient() };
+    everywhere(|place| {
+        let steps = Steps::new(link(place, &servers[1], limits), Names::new("many", 0), Generation::fixed());
+        let mut names: Vec<Name> = (0..100_u32).map(|number| steps.name(&number)).collect();
+        for name in &mut names {
+            place.run(steps.put(name, b"value", Keep::ForEver)).unwrap();
+        }
+        servers[0].pause();
+        let start = Instant::now();
+        let found = place.run(steps.read_many(&mut names)).unwrap();
+        assert!(start.elapsed() < limits.response * 3, "not one after the other: {:?}", start.elapsed());
+        servers[0].resume();
+        for (name, found) in names.iter().zip(found) {
+            let slot: u32 = servers[0].ask(&["CLUSTER", "KEYSLOT", std::str::from_utf8(name.value()).unwrap()]);
+            match found {
+                Ok(raw) => assert!(slot >= 8192 && raw.unwrap().bytes == b"value"),
+                away => assert!(slot < 8192 && is_away(&away), "{away:?}"),
+            }
+        }
+    });
+}
+
 #[test]
 fn a_slot_that_has_moved_is_found() {
     let servers = two_nodes();
     everywhere(|place| {
-        // `b` is slot 3300.
-        let owner = |server: &Server| {
-            let id: String = server.ask(&["CLUSTER", "MYID"]);
-            servers.iter().rev().for_each(|at| {
-                at.ask::<String>(&["CLUSTER", "SETSLOT", "3300", "NODE", &id]);
-            });
-        };
-        owner(&servers[0]);
+        give_slot(&servers, 0);
         let link = link(place, &servers[0], patient());
         place.run(link.send(commands([&["GET", "b"]]))).unwrap();
-        owner(&servers[1]);
+        give_slot(&servers, 1);
         assert_eq!(place.run(link.send(commands([&["SET", "b", "1"]]))).unwrap(), [Value::Okay]);
         let replies = place.run(link.send(commands([&["GET", "b"], &["PTTL", "b"]]))).unwrap();
         assert_eq!(replies, [text("1"), Value::Int(-1)]);
@@ -148,6 +286,59 @@ fn a_key_that_has_gone_ahead_of_its_slot_is_found() {
         assert_eq!(servers[0].ask::<usize>(&["DBSIZE"]), 0);
         let script = "return redis.call('DEL', KEYS[1])";
         assert_eq!(place.run(link.send(commands([&["EVAL", script, "1", "b"]]))).unwrap(), [Value::Int(1)]);
+    });
+}
+
+/// The client knows those that have slots.
+#[test]
+fn a_key_that_has_gone_to_a_server_without_slots_is_found() {
+    let servers = two_nodes();
+    let third = Server::with(&OPTIONS);
+    servers[0].ask::<String>(&["CLUSTER", "MEET", "127.0.0.1", &third.port().to_string()]);
+    let ids = [&servers[0], &third].map(|server| server.ask::<String>(&["CLUSTER", "MYID"]));
+    eventually("they know each other", || {
+        let knows = |server: &Server, id: &String| server.ask::<String>(&["CLUSTER", "NODES"]).contains(id);
+        knows(&third, &ids[0]) && knows(&servers[0], &ids[1])
+    });
+    is_whole(&third);
+    third.ask::<String>(&["CLUSTER", "SETSLOT", "3300", "IMPORTING", &ids[0]]);
+    servers[0].ask::<String>(&["CLUSTER", "SETSLOT", "3300", "MIGRATING", &ids[1]]);
+    everywhere(|place| {
+        let link = link(place, &servers[0], patient());
+        for value in ["1", "2"] {
+            assert_eq!(place.run(link.send(commands([&["SET", "b", value]]))).unwrap(), [Value::Okay]);
+            let replies = place.run(link.send(commands([&["GET", "b"], &["PTTL", "b"]]))).unwrap();
+            assert_eq!(replies, [text(value), Value::Int(-1)]);
+        }
+        assert_eq!(servers[0].ask::<usize>(&["DBSIZE"]), 0);
+        assert_eq!(third.ask::<usize>(&["DBSIZE"]), 1);
+    });
+}
+
+/// As a script does whose names are on both sides.
+#[test]
+fn what_a_server_refuses_while_a_slot_moves_is_asked_for_again_until_it_has_moved() {
+    let servers = two_nodes();
+    let ids = servers.each_ref().map(|server| server.ask::<String>(&["CLUSTER", "MYID"]));
+    servers[0].ask::<String>(&["SET", "{b}there", "1"]);
+    let refused = || servers[0].ask::<String>(&["INFO", "errorstats"]).contains("TRYAGAIN");
+    everywhere(|place| {
+        servers[1].ask::<String>(&["CLUSTER", "SETSLOT", "3300", "IMPORTING", &ids[0]]);
+        servers[0].ask::<String>(&["CLUSTER", "SETSLOT", "3300", "MIGRATING", &ids[1]]);
+        servers[0].ask::<String>(&["CONFIG", "RESETSTAT"]);
+        let script = "return redis.call('EXISTS', KEYS[1], KEYS[2])";
+        let sent = || commands([&["EVAL", script, "2", "{b}there", "{b}not"]]);
+        let hasty = link(place, &servers[0], SHORT);
+        assert!(matches!(place.run(hasty.send(sent())), Err(Error::Refused(_))), "in time");
+        servers[0].ask::<String>(&["CONFIG", "RESETSTAT"]);
+        let link = link(place, &servers[0], patient());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                eventually("it is refused", refused);
+                servers[0].ask::<String>(&["CLUSTER", "SETSLOT", "3300", "STABLE"]);
+            });
+            assert_eq!(place.run(link.send(sent())).unwrap(), [Value::Int(1)]);
+        });
     });
 }
 

@@ -3,12 +3,14 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 use std::thread;
 
 /// Passes on what comes, until it is told to swallow what goes over the connections that there are.
 pub(super) struct Proxy {
     port: u16,
+    /// Where new connections lead.
+    server: Arc<AtomicU16>,
     accepted: Arc<AtomicUsize>,
     /// Connections before this one are silent.
     silent_before: Arc<AtomicUsize>,
@@ -21,13 +23,16 @@ impl Proxy {
         let port = listener.local_addr().expect("its address").port();
         let [accepted, silent_before] = [0, 0].map(|count| Arc::new(AtomicUsize::new(count)));
         let ended = Arc::new(AtomicBool::new(false));
+        let server = Arc::new(AtomicU16::new(server));
         let (count, silent, end) = (Arc::clone(&accepted), Arc::clone(&silent_before), Arc::clone(&ended));
+        let to = Arc::clone(&server);
         thread::spawn(move || {
             for client in listener.incoming() {
                 if end.load(Ordering::SeqCst) {
                     return;
                 }
-                let (Ok(client), Ok(server)) = (client, TcpStream::connect(("127.0.0.1", server))) else { continue };
+                let server = TcpStream::connect(("127.0.0.1", to.load(Ordering::SeqCst)));
+                let (Ok(client), Ok(server)) = (client, server) else { continue };
                 let number = count.fetch_add(1, Ordering::SeqCst);
                 let (Ok(from), Ok(to)) = (client.try_clone(), server.try_clone()) else { continue };
                 for (from, to) in [(from, to), (server, client)] {
@@ -36,11 +41,16 @@ impl Proxy {
                 }
             }
         });
-        Self { port, accepted, silent_before, ended }
+        Self { port, server, accepted, silent_before, ended }
     }
 
     pub(super) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// As a name that is another server's from now on.
+    pub(super) fn lead_to(&self, server: u16) {
+        self.server.store(server, Ordering::SeqCst);
     }
 
     /// How many connections there have been.

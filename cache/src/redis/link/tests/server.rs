@@ -73,6 +73,11 @@ impl Server {
         assert!(status.is_ok_and(|status| status.success()), "kill {signal} works");
     }
 
+    /// Makes it a replica of the other one, which is read-only.
+    pub(super) fn follow(&self, other: &Self) {
+        self.ask::<String>(&["REPLICAOF", "127.0.0.1", &other.port.to_string()]);
+    }
+
     /// Asks it by a connection of its own.
     pub(super) fn ask<T: redis::FromRedisValue>(&self, command: &[&str]) -> T {
         let client = redis::Client::open(self.url()).expect("the URL is right");

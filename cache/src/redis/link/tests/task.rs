@@ -1,5 +1,6 @@
 //! For tasks, to one server.
 
+use super::fake::Fake;
 use super::places::{Place, everywhere};
 use super::proxy::Proxy;
 use super::server::Server;
@@ -82,8 +83,7 @@ fn a_server_that_is_away_at_first_works_when_it_comes() {
         assert!(is_away(&place.run(get(&link, "a"))));
         assert!(!watching.is_listening());
         server.restart();
-        // The first may share the failure of an attempt that the watch has begun before.
-        eventually("it works", || place.run(get(&link, "a")).is_ok_and(|value| value == Value::Nil));
+        assert_eq!(place.run(get(&link, "a")).unwrap(), Value::Nil);
         assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
     });
 }
@@ -160,15 +160,16 @@ fn a_connection_that_goes_silent_is_replaced() {
         let link = link(place, &proxy.url(), limits);
         let (watching, told) = watch(&link, "c", 7);
         assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        eventually("both connections are there", || place.run(get(&link, "a")).is_ok());
         proxy.silence();
         let start = Instant::now();
         while is_away(&place.run(get(&link, "a"))) {
             assert!(start.elapsed() < LONG);
         }
         assert!(start.elapsed() > limits.response * 5, "a server that hangs keeps its connection for a while");
-        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening, "over the new one");
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening, "over another one");
         assert!(watching.is_listening());
-        assert!(proxy.accepted() >= 2);
+        assert!(proxy.accepted() >= 4);
     });
 }
 
@@ -188,6 +189,85 @@ fn a_server_that_refuses_this_client_is_not_away_until_it_lets_it_in() {
     });
 }
 
+#[test]
+fn a_server_that_was_demoted_is_left_for_the_one_that_has_its_name() {
+    let servers = [Server::start(), Server::start()];
+    everywhere(|place| {
+        servers[0].ask::<String>(&["REPLICAOF", "NO", "ONE"]);
+        let proxy = Proxy::to(servers[0].port());
+        let link = link(place, &proxy.url(), patient());
+        let (watching, told) = watch(&link, "c", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        let set = |value: &str| place.run(link.send(commands([&["SET", "a", value]]))).unwrap();
+        assert_eq!(set("1"), [Value::Okay]);
+        servers[0].follow(&servers[1]);
+        let start = Instant::now();
+        (0..20).for_each(|_| assert!(matches!(set("2")[..], [Value::ServerError(_)]), "it is read-only"));
+        // Two to begin with, and two more each time that they are made anew.
+        let most = 4 + start.elapsed().as_secs() as usize / 2 * 2;
+        assert!(proxy.accepted() <= most, "it is not left for itself again and again: {}", proxy.accepted());
+        proxy.lead_to(servers[1].port());
+        eventually("it is the other one", || set("3") == [Value::Okay]);
+        assert_eq!(servers[1].ask::<String>(&["GET", "a"]), "3");
+        eventually("so it is for what is pushed", || servers[1].ask::<u32>(&["PUBLISH", "c", "nothing"]) == 1);
+        eventually("it is listened to", || watching.is_listening());
+    });
+}
+
+/// Over one connection the one that has subscribed would be cut off with the commands: a server allows it less.
+#[test]
+fn what_is_pushed_comes_over_a_connection_of_its_own() {
+    let server = Server::start();
+    everywhere(|place| {
+        let link = link(place, &server.url(), patient());
+        let (watching, told) = watch(&link, "c", 7);
+        let id = || place.run(link.send(commands([&["CLIENT", "ID"]]))).unwrap();
+        let first = id();
+        for _ in 0..3 {
+            assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+            assert!(watching.is_listening());
+            assert_eq!(server.ask::<u32>(&["CLIENT", "KILL", "TYPE", "pubsub"]), 1);
+            assert_eq!(id(), first, "the other one is as it was");
+        }
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        let Value::Int(number) = first[0] else { panic!("{first:?}") };
+        server.ask::<u32>(&["CLIENT", "KILL", "ID", &number.to_string()]);
+        eventually("it is replaced", || place.run(get(&link, "a")).is_ok());
+        assert!(watching.is_listening(), "nor does it matter the other way round");
+        assert!(told.try_recv().is_err());
+    });
+}
+
+#[test]
+fn what_is_pushed_in_place_of_a_reply_is_an_error_and_no_caller_gets_anothers_reply() {
+    everywhere(|place| {
+        let fake = Fake::start();
+        let link = link(place, &fake.url(), patient());
+        // It answers when it has both.
+        let (a, b) = place.run(futures_lite::future::zip(get(&link, "a"), get(&link, "b")));
+        assert!(is_away(&a) && is_away(&b), "{a:?}, {b:?}");
+        for key in ["a", "b"] {
+            assert_eq!(place.run(get(&link, key)).unwrap(), text(key), "over another connection");
+        }
+        assert_eq!(fake.accepted(), 2);
+    });
+}
+
+#[test]
+fn a_server_that_says_nothing_for_long_is_listened_to_over_the_same_connection() {
+    let server = Server::start();
+    everywhere(|place| {
+        let proxy = Proxy::to(server.port());
+        let link = link(place, &proxy.url(), patient());
+        let (watching, told) = watch(&link, "c", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        let pings = || server.ask::<String>(&["INFO", "commandstats"]).matches("cmdstat_ping:").count();
+        eventually("it asks whether the server is there", || pings() > 0);
+        assert!(watching.is_listening() && told.try_recv().is_err());
+        assert_eq!(proxy.accepted(), 1);
+        server.ask::<String>(&["CONFIG", "RESETSTAT"]);
+    });
+}
 #[test]
 fn what_is_pushed_arrives_and_again_after_a_restart() {
     everywhere(|place| {
