@@ -390,3 +390,6 @@ impl<V> Roster<V> {
         }
     }
 }
+
+#[cfg(all(test, feature = "std", not(loom)))]
+mod tests;

@@ -1,6 +1,6 @@
 //! Followers leave, everybody leaves: nothing stays behind.
 
-use crate::by_hand::{Gate, Group, Runs, Task, run_woken, within_a_minute, work};
+use crate::by_hand::{Gate, Group, Runs, Task, Yield, run_woken, within_a_minute, work};
 use oneflight::{CallError, OnAbandon};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -229,4 +229,18 @@ fn d1_a_forgotten_flight_goes_on_for_those_inside_and_cannot_touch_the_new_one()
     other_gate.open();
     assert_eq!((new.ready(), joins_new.ready()), (2, 2));
     assert_eq!((runs.started(), group.in_flight()), (2, 0));
+}
+
+#[test]
+fn flights_that_their_tasks_leave_are_counted() {
+    let group = Group::new();
+    drop(Task::waiting(group.do_call(&1, std::future::pending)));
+    assert_eq!(group.stats().abandons, 1);
+    let mut panics = Task::waiting(group.do_call(&1, || async {
+        Yield(1).await;
+        panic!("the work's own panic")
+    }));
+    assert!(catch_unwind(AssertUnwindSafe(|| panics.poll())).is_err());
+    let stats = group.stats();
+    assert_eq!((stats.flights, stats.abandons, group.in_flight()), (2, 2, 0));
 }

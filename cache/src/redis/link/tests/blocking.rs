@@ -170,7 +170,7 @@ fn a_reply_that_is_late_is_nobodys() {
     send(&link, commands([&["SET", "a", "1"], &["SET", "b", "2"]])).unwrap();
     for _ in 0..5 {
         // It blocks this connection for longer than the limit, and answers then.
-        assert!(is_away(&send(&link, commands([&["BLPOP", "nothing", "0.25"], &["GET", "a"]]))));
+        assert!(is_away(&send(&link, commands([&["BLPOP", "nothing", "1"], &["GET", "a"]]))));
         assert_eq!(get(&link, "b").unwrap(), text("2"));
     }
 }
