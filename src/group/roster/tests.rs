@@ -1,7 +1,7 @@
 use super::*;
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::task::Wake;
-use std::collections::VecDeque;
 
 struct Nobody;
 
