@@ -39,7 +39,8 @@ mutants() {
     read -ra options <<<"$1"
     shift
     # Without a target directory for all: copies that are tried at once would take each other's builds.
-    env -u CARGO_TARGET_DIR cargo mutants -p oneflight --output "$out" --iterate "${files[@]/#/--file=src/}" "${options[@]/#/--cargo-arg=}" \
+    env -u CARGO_TARGET_DIR cargo mutants -p oneflight --output "$out" --iterate \
+        "${files[@]/#/--file=src/}" "${options[@]/#/--cargo-arg=}" \
         --jobs "${JOBS:-1}" --minimum-test-timeout 40 --build-timeout 300 --no-shuffle "$@" || status=$?
     # 2: some were missed, 3: some ran into the time limit. Whether that is too many is decided below.
     ((status == 0 || status == 2 || status == 3)) || return "$status"

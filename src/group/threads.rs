@@ -56,22 +56,13 @@ impl Deadline {
         }
     }
 
-    /// Runs work of the caller's own, and says how long it took, as that is no waiting. No clock is read without a limit.
-    fn timed<R>(self, worked: &mut Duration, work: impl FnOnce() -> R) -> R {
-        let begun = self.instant().map(|_| Instant::now());
+    /// Runs work of the caller's own, which is no waiting: it is later by as long as that takes. No clock is read without a limit.
+    fn put_off_while<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        let Self::At(instant) = *self else { return work() };
+        let begun = Instant::now();
         let result = work();
-        if let Some(begun) = begun {
-            *worked = begun.elapsed();
-        }
+        *self = instant.checked_add(begun.elapsed()).map_or(Self::Never, Self::At);
         result
-    }
-
-    /// The same, so much later.
-    fn put_off(self, by: Duration) -> Self {
-        match self {
-            Self::At(instant) => instant.checked_add(by).map_or(Self::Never, Self::At),
-            unmoved => unmoved,
-        }
     }
 
     /// How long it is until then; `None`: for ever.
@@ -162,18 +153,15 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
                 }
                 Followed::Lead(leading) => leading,
                 Followed::Failed(CallError::Abandoned) => {
-                    let mut worked = Duration::ZERO;
-                    let work = || deadline.timed(&mut worked, || single(work(Vec::from([key]))));
-                    values[index] = Some(self.do_call_until(key, deadline, work)?);
-                    deadline = deadline.put_off(worked);
+                    let until = deadline;
+                    let work = || deadline.put_off_while(|| single(work(Vec::from([key]))));
+                    values[index] = Some(self.do_call_until(key, until, work)?);
                     continue;
                 }
                 Followed::Failed(error) => return Err(error),
             };
-            let mut worked = Duration::ZERO;
-            let loaded = deadline.timed(&mut worked, || work(Vec::from([key])));
+            let loaded = deadline.put_off_while(|| work(Vec::from([key])));
             land_all(self, me, Vec::from([(index, leading)]), loaded, &mut values);
-            deadline = deadline.put_off(worked);
         }
         // Before there is a result, which would leak if the destructor panicked at the end of this function.
         drop(work);
