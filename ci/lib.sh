@@ -44,19 +44,27 @@ step() {
 # The oldest Rust for the library, or for the package whose manifest is $1.
 msrv() { sed -n 's/^rust-version *= *"\(.*\)"/\1/p' "${1:-Cargo.toml}" | head -n 1; }
 
+# The oldest Rust for all packages of the workspace: some crates that ours are compared with ask for a newer one than ours do.
+workspace_msrv() {
+    local manifest
+    for manifest in Cargo.toml */Cargo.toml */*/Cargo.toml; do
+        msrv "$manifest"
+    done | sort -V | tail -n 1
+}
+
 # Ends the script unless there is a cargo that can build this workspace.
 need_cargo() {
+    local wanted have
+    wanted=$(workspace_msrv)
     if ! command -v cargo >/dev/null && [[ -x ${CARGO_HOME:-${HOME:-}/.cargo}/bin/cargo ]]; then
         PATH=${CARGO_HOME:-${HOME:-}/.cargo}/bin:$PATH
     fi
     if ! command -v cargo >/dev/null; then
-        die "no cargo. Install Rust $(msrv cache/Cargo.toml) or newer: with rustup (https://rustup.rs), or from your distribution if its packages are that new."
+        die "no cargo. Install Rust $wanted or newer: with rustup (https://rustup.rs), or from your distribution if its packages are that new."
     fi
-    local have
     have=$(rustc --version | cut -d ' ' -f 2)
-    # The cache asks for a newer one than the library.
-    if [[ $(printf '%s\n' "$(msrv cache/Cargo.toml)" "$have" | sort -V | head -n 1) != "$(msrv cache/Cargo.toml)" ]]; then
-        die "rustc $have is too old: this workspace needs Rust $(msrv cache/Cargo.toml) or newer, for example by 'rustup update stable'."
+    if [[ $(printf '%s\n' "$wanted" "$have" | sort -V | head -n 1) != "$wanted" ]]; then
+        die "rustc $have is too old: this workspace needs Rust $wanted or newer, for example by 'rustup update stable'."
     fi
 }
 

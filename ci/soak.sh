@@ -35,6 +35,9 @@ random_mixes() {
     # They run in turns: so long that all of them together take the minutes.
     local turns=$(((runs + at_once - 1) / at_once))
     local each failed=0 of seed pid pids=()
+    # The soaks themselves: `pids` are the ends of the pipelines. Ctrl-C does not reach what runs in the background.
+    trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+    trap 'exit 130' INT TERM HUP
     each=$(awk "BEGIN { print $minutes / $turns }")
     for seed in "${seeds[@]}"; do
         for of in groups cache; do
@@ -85,7 +88,7 @@ fi
 # The suites' names.
 names() {
     if [[ $subject == redis ]]; then
-        printf '%s\n' contract conformance
+        printf '%s\n' contract conformance every_store
         local file
         for file in cache/tests/redis_*.rs; do
             basename "$file" .rs

@@ -67,7 +67,7 @@ for patch in "$patches"/*.patch; do
     fi
     if ! build >"$log" 2>&1; then
         printf '%-50s does not compile here\n' "$name"
-    elif [[ $name == cache-* ]]; then
+    elif grep -q '^+++ b/cache/' "$patch"; then
         tell "$name" cache soak cache
     else
         tell "$name" model model

@@ -2,12 +2,12 @@
 
 mod redis_support;
 
-use redis_support::LIMIT;
 use redis_support::process::{self, Process};
 use redis_support::proxy::{Fault, Mode, Proxy};
 use redis_support::resp::{self, Frames};
 use redis_support::server::Server;
 use redis_support::signal::Signal;
+use redis_support::{LIMIT, until};
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -224,4 +224,18 @@ fn a_child_answers_stands_still_goes_on_and_is_killed() {
     let before = Instant::now();
     assert_eq!(child.try_wait_for(3, "heard", Duration::from_secs(600)), None, "it is dead, and that is known at once");
     assert!(before.elapsed() < Duration::from_secs(600));
+}
+
+#[test]
+fn a_server_does_not_outlive_a_test_whose_terminal_hangs_up() {
+    if process::role().is_some() {
+        let server = Server::start();
+        process::tell(&format!("port {}", server.port()));
+        process::obey(|_| {});
+    }
+    let child = Process::start("a_server_does_not_outlive_a_test_whose_terminal_hangs_up", "server");
+    let (_, told) = child.wait_for(1, "port ");
+    let port: u16 = told["port ".len()..].parse().expect("a number");
+    child.signal_group(Signal::HangUp);
+    until("its server has ended", || TcpStream::connect(("127.0.0.1", port)).is_err().then_some(()));
 }

@@ -54,7 +54,8 @@ fn rounds(options: &Options, run: impl Fn(u64) -> Counts) {
     let mut counts = Counts::default();
     let mut round = options.round;
     let mut told = begun;
-    while begun.elapsed() < options.time {
+    // One round at least, however short the time is.
+    while round == options.round || begun.elapsed() < options.time {
         breach::place(options.seed, round);
         // Neighbouring seeds and rounds must not be alike.
         let seed = fastrand::Rng::with_seed(options.seed ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15)).u64(..);

@@ -11,8 +11,9 @@ use oneflight_benches::machine;
 use oneflight_benches::options::Options;
 use oneflight_benches::report::{lines, picture, table};
 use oneflight_benches::suite::Bench;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio, exit};
 use std::time::Instant;
 
 fn main() -> ExitCode {
@@ -25,6 +26,9 @@ fn main() -> ExitCode {
     let description = machine::description(&bench.machine);
     println!("{description}");
     redis::check(&bench);
+    for path in bench.options.table.iter().chain(&bench.options.svg) {
+        check(path);
+    }
     bench.run();
     redis::run(&mut bench);
     memory(&mut bench);
@@ -54,12 +58,24 @@ fn memory(bench: &mut Bench) {
     lines::read(&text, &mut bench.report).expect("it was asked for lines");
 }
 
-/// Writes a file. Cargo runs a bench in the directory of its package, which is not where the user is.
+/// What cannot be written in the end is not to be measured for minutes first.
+fn check(path: &Path) {
+    let path = from_root(path);
+    if let Err(error) = File::options().append(true).create(true).open(&path) {
+        eprintln!("error: {}: {error}", path.display());
+        exit(2);
+    }
+}
+
 fn write(path: &Path, text: &str) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is a part of a repository");
-    let path: PathBuf = root.join(path);
-    match std::fs::write(&path, text) {
+    let path = from_root(path);
+    match fs::write(&path, text) {
         Ok(()) => println!("written: {}", path.display()),
         Err(error) => panic!("{}: {error}", path.display()),
     }
+}
+
+/// Cargo runs a bench in the directory of its package, which is not where the user is.
+fn from_root(path: &Path) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is a part of a repository").join(path)
 }

@@ -6,6 +6,7 @@
 use super::LIMIT;
 use super::signal::{self, Signal};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -36,13 +37,14 @@ struct Events {
 }
 
 impl Process {
-    /// A child that runs `test` in `role`.
+    /// A child that runs `test` in `role`, as the leader of a group of processes.
     pub(crate) fn start(test: &str, role: &str) -> Self {
         let mut child = Command::new(env::current_exe().expect("the test binary has a path"))
             .args(["--exact", test, "--nocapture", "--test-threads", "1"])
             .env(ROLE, role)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .process_group(0)
             .spawn()
             .expect("the test binary can be run");
         let commands = Mutex::new(child.stdin.take().expect("it is piped"));
@@ -74,6 +76,11 @@ impl Process {
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         signal::send(self.child.id(), signal);
+    }
+
+    /// Sends a signal to it and to what it has started.
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        signal::send_to_group(self.child.id(), signal);
     }
 
     /// What it has told so far.

@@ -10,10 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::{env, fs};
 
 /// Starts the server that is given as arguments, says its process id, and kills it when nobody holds the standard input any
-/// more: when the test drops it, and also when the test itself is killed.
+/// more: when the test drops it, and also when the test itself is killed. What ends the test, and reaches the shell too, must not
+/// end that before: a server ignores the hang-up of a terminal.
 const GUARD: &str = r#"
 exec 3>&1 1>server.log 2>&1
 "$@" 3>&- &
+trap '' HUP INT TERM
 echo $! >&3
 exec 3>&-
 read -r _

@@ -9,20 +9,31 @@ pub(crate) enum Signal {
     Kill,
     Stop,
     Continue,
+    HangUp,
 }
 
 /// Sends `signal`. When it returns after `Stop`, the process stands still.
 pub(crate) fn send(pid: u32, signal: Signal) {
+    kill(signal, &pid.to_string());
+    if signal == Signal::Stop {
+        until("a process that was stopped stands still", || (state(pid) == 'T').then_some(()));
+    }
+}
+
+/// Sends `signal` to all processes of the group, as a terminal does.
+pub(crate) fn send_to_group(leader: u32, signal: Signal) {
+    kill(signal, &format!("-{leader}"));
+}
+
+fn kill(signal: Signal, whom: &str) {
     let name = match signal {
         Signal::Kill => "KILL",
         Signal::Stop => "STOP",
         Signal::Continue => "CONT",
+        Signal::HangUp => "HUP",
     };
-    let status = Command::new("sh").args(["-c", r#"kill -s "$1" "$2""#, "sh", name, &pid.to_string()]).status();
-    assert!(status.expect("there is a shell").success(), "process {pid} cannot be sent {signal:?}");
-    if signal == Signal::Stop {
-        until("a process that was stopped stands still", || (state(pid) == 'T').then_some(()));
-    }
+    let status = Command::new("sh").args(["-c", r#"kill -s "$1" -- "$2""#, "sh", name, whom]).status();
+    assert!(status.expect("there is a shell").success(), "process {whom} cannot be sent {signal:?}");
 }
 
 /// `R` for running, `S` for sleeping, `T` for stopped, `Z` for one that has ended.

@@ -1,17 +1,40 @@
 //! A server of the test's own.
 
+use std::env;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Starts the server that is given as arguments, which says its process id first, and kills it when nobody holds the standard input
+/// any more: also when the test itself is killed, by what reaches this shell, too.
+const GUARD: &str = r#"
+sh -c 'echo $$; exec "$@"' sh "$@" &
+trap '' HUP INT TERM
+read -r _
+kill -s KILL $!
+wait $!
+"#;
+
 /// A server on a free port of the loopback. It is killed when this is dropped.
 pub(super) struct Server {
-    child: Child,
+    running: Running,
     port: u16,
     options: Vec<String>,
     directory: PathBuf,
+}
+
+struct Running {
+    guard: Child,
+    pid: u32,
+}
+
+impl Running {
+    fn kill(&mut self) {
+        drop(self.guard.stdin.take());
+        let _ = self.guard.wait();
+    }
 }
 
 impl Server {
@@ -29,11 +52,11 @@ impl Server {
         // Another process may take the port before the server does.
         for _ in 0..20 {
             let port = free_port();
-            if let Some(child) = launch(port, &options, &directory) {
-                return Self { child, port, options, directory };
+            if let Some(running) = launch(port, &options, &directory) {
+                return Self { running, port, options, directory };
             }
         }
-        panic!("redis-server does not start on any port");
+        panic!("the server does not start on any port");
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -45,8 +68,7 @@ impl Server {
     }
 
     pub(super) fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.running.kill();
     }
 
     /// On the same port.
@@ -56,7 +78,7 @@ impl Server {
             // The port may be taken for a moment.
             TcpListener::bind(("127.0.0.1", self.port)).is_ok()
         });
-        self.child = launch(self.port, &self.options, &self.directory).expect("the server starts again");
+        self.running = launch(self.port, &self.options, &self.directory).expect("the server starts again");
     }
 
     /// It answers nothing until it is resumed. Connections are still accepted, by the kernel.
@@ -69,7 +91,7 @@ impl Server {
     }
 
     fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        let status = Command::new("kill").args([signal, &self.running.pid.to_string()]).status();
         assert!(status.is_ok_and(|status| status.success()), "kill {signal} works");
     }
 
@@ -105,23 +127,29 @@ fn free_port() -> u16 {
     }
 }
 
-/// Returns once it accepts connections; `None` if it cannot have the port.
-fn launch(port: u16, options: &[String], directory: &PathBuf) -> Option<Child> {
-    let mut child = Command::new("redis-server")
+/// By `redis-server`, or by what the environment variable `REDIS_SERVER` names. Returns once it accepts connections; `None` if it
+/// cannot have the port.
+fn launch(port: u16, options: &[String], directory: &PathBuf) -> Option<Running> {
+    let program = env::var("REDIS_SERVER").unwrap_or_else(|_| "redis-server".to_owned());
+    if let Err(error) = Command::new(&program).arg("--version").stdout(Stdio::null()).status() {
+        panic!("{program} cannot be started ({error}): bash ci/test.sh installs it");
+    }
+    let mut guard = Command::new("sh")
+        .args(["-c", GUARD, "sh", &program])
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
         .args(options)
         .current_dir(directory)
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .expect("redis-server is not installed: ci/test.sh installs it");
-    let output = child.stdout.take().expect("it is piped");
-    let is_ready = BufReader::new(output).lines().map_while(Result::ok).any(|line| line.contains("Ready to accept"));
-    if is_ready {
-        return Some(child);
+        .expect("there is a shell");
+    let mut lines = BufReader::new(guard.stdout.take().expect("it is piped")).lines().map_while(Result::ok);
+    let pid = lines.next().and_then(|line| line.parse().ok()).expect("a process id");
+    let mut running = Running { guard, pid };
+    if lines.any(|line| line.contains("Ready to accept")) {
+        return Some(running);
     }
-    let _ = child.kill();
-    let _ = child.wait();
+    running.kill();
     None
 }
