@@ -53,7 +53,7 @@ use hashbrown::{DefaultHashBuilder, Equivalent};
 ///   by [`CallError::Reentrant`](crate::CallError::Reentrant), or by a panic where there is no `Result`. A call from another
 ///   task at that moment just waits.
 /// - **Locks.** None is held while anything of the user's runs, except `Hash` and `Eq` of keys: no waker is woken, cloned or
-///   dropped under one. If a waker panics, the others are woken all the same.
+///   dropped under one. If a waker panics, the others are woken all the same (with `std`).
 /// - **Memory.** What the work wrote before it ended is visible to every caller that gets its value.
 /// - **Clones.** A lone caller's value is moved out. N callers that collect one after another cost N - 1 clones.
 ///

@@ -77,7 +77,7 @@
 //!   implementation the target's runtime supplies. One of the two is needed: without, the crate does not compile, and says so.
 //! - **`deadlock-detection`**: a call that would close a circle of threads that wait for each other gets
 //!   [`CallError::WouldDeadlock`]. Costs a process-wide lock for each call that has to sleep and for each
-//!   poll of a batch of tasks, nothing for others.
+//!   poll of a batch of tasks, and an allocation for each flight that others join or whose work it owns.
 //! - **`loom`**: under `--cfg loom` the groups are built on loom's types, so that your own loom models can run through them.
 //!   Build a new group in each iteration. A `wait_timeout` other than zero never fires there, and `deadlock-detection` is
 //!   off. Without `--cfg loom` the feature does nothing.
@@ -93,9 +93,10 @@
 //! - An executor that polls other tasks from inside the work of a flight (inside `wake`, or in a `block_on` in the work) makes a
 //!   call of the same key by such a task look like one from inside the work: it is told [`CallError::Reentrant`].
 //! - Tasks whose works wait for each other in a circle hang, as with locks.
-//! - Without `std` there is no clock (no `max_flight_age`), no re-entrancy report, and a panic reaches whoever drives:
-//!   where panics unwind, the caller whose work it was then panics as well. Interrupts are masked while a table or a flight is
-//!   looked at, for longer the more tasks wait.
+//! - Without `std` there is no clock (no `max_flight_age`) and no re-entrancy report. Interrupts are masked while a table or a flight
+//!   is looked at, for longer the more tasks wait. Nor can a panic be caught: build with `panic = "abort"`, as is usual there. Where
+//!   panics unwind, one of the work reaches whoever drives, and the caller whose work it was panics as well; and after one of a
+//!   waker, or of work that a caller other than its own drove, other callers of that flight may wait for ever.
 //! - A [`Lead`] that is leaked, or a task's call that leads, keeps its flight on; [`forget`](SyncGroup::forget) frees the key.
 //!   What such a call has left in the flight may outlive the group.
 //! - Without `deadlock-detection`, threads that wait for each other in a circle hang, as with locks.

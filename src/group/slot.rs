@@ -232,7 +232,8 @@ impl<V> Shared<V> {
                 (true, Wake::default())
             }
         };
-        let value = if self.flight.waiters() == 0 { self.tasks.take_value() } else { None };
+        // Those of an attempt that was abandoned will not fetch it either.
+        let value = if self.flight.is_alone() { self.tasks.take_value() } else { None };
         Left { remove, wake, value }
     }
 

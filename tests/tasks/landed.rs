@@ -98,6 +98,27 @@ fn a_waker_that_is_kept_does_not_keep_the_value_if_nobody_collects() {
     assert_eq!((stale.values(), stale.group.in_flight()), (0, 0));
 }
 
+/// One that waited for an attempt that was abandoned does not get the value of the next, however late it is polled.
+#[test]
+fn those_who_will_not_collect_keep_no_value() {
+    let (clones, alive) = (Arc::new(AtomicUsize::new(0)), Arc::new(()));
+    let group: AsyncGroup<u32, Counted> = AsyncGroup::new();
+    let fails = || {
+        let call = group.call(&1).on_abandon(OnAbandon::Fail).run(|| async { unreachable!("it does not lead") });
+        Task::waiting(async { call.await.map(|outcome| outcome.value) })
+    };
+    let first = group.try_lead(&1).expect("no flight is on");
+    let mut outdated = fails();
+    drop(first);
+    let second = group.try_lead(&1).expect("it is vacant");
+    let follower = fails();
+    second.land(Counted { clones, _alive: Arc::clone(&alive) });
+    assert_eq!(Arc::strong_count(&alive), 2, "for the follower");
+    drop(follower);
+    assert_eq!(Arc::strong_count(&alive), 1);
+    assert!(matches!(outdated.ready(), Err(CallError::Abandoned)));
+}
+
 #[test]
 fn the_last_follower_takes_the_value_whoever_has_left() {
     let stale = Stale::default();
