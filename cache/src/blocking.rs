@@ -170,7 +170,7 @@ where
         let shared = &self.shared;
         let inline = |entry: &Entry<V>, leave, loader| {
             let why = Why::Refresh { seen: entry.version(), cost: entry.cost() };
-            shared.refresh_here(&key.to_owned(), why, leave, loader)
+            shared.refresh_here(&key.to_owned(), why, None, leave, loader)
         };
         shared.read(key, Options::default(), || loader().told(), &inline)
     }

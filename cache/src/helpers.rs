@@ -109,6 +109,8 @@ impl Helpers {
             let mut state = self.pool.state.lock();
             state.threads -= 1;
             let undone = if state.threads == 0 { std::mem::take(&mut state.jobs) } else { VecDeque::new() };
+            // Whoever closes this waits for that thread as well.
+            self.pool.ended.notify_all();
             drop(state);
             drop(undone);
         }

@@ -26,6 +26,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Whether a load that has failed so has failed in its loader.
+fn was_called<E>(error: Option<&Error<E>>) -> bool {
+    !matches!(error, Some(Error::Overloaded | Error::Closed))
+}
+
 /// A cache without its flights.
 pub(crate) struct Inner<V, S> {
     pub(crate) store: S,
@@ -94,17 +99,6 @@ pub(crate) struct Seen {
     pub(crate) is_usable: bool,
 }
 
-/// Counts a load that ends by its own caller's panic, which nobody else does.
-struct CountsPanic<'c>(&'c Counters);
-
-impl Drop for CountsPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.add(Count::LoadErrors);
-        }
-    }
-}
-
 /// Does something when it is dropped, however that comes about.
 pub(crate) struct OnDrop<F: Fn()>(pub(crate) F);
 
@@ -150,6 +144,10 @@ impl<V, S> Inner<V, S> {
         }
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
     #[inline]
     pub(crate) fn now(&self) -> Time {
         self.config.clock.now()
@@ -186,7 +184,7 @@ impl<V, S> Inner<V, S> {
         }
         let pass = self.refreshing.pass()?;
         // After that: whoever closes the cache waits for all who got through before.
-        if self.closed.load(Ordering::SeqCst) {
+        if self.is_closed() {
             return None;
         }
         let mark = self.loads.begin_refresh(hash(), now, self.config.load_timeout)?;
@@ -216,7 +214,7 @@ impl<V, S> Inner<V, S> {
     /// Counts a run of a loader that has failed by this, or by a panic: once, however many keys it was for. If the loader was not
     /// called at all, nothing has failed.
     pub(crate) fn count_failed<E>(&self, error: Option<&Error<E>>) {
-        if !matches!(error, Some(Error::Overloaded)) {
+        if was_called(error) {
             self.counters.add(Count::LoadErrors);
         }
     }
@@ -224,7 +222,7 @@ impl<V, S> Inner<V, S> {
     /// The load of a key has failed so. The next refresh waits, if there is a value to be refreshed, and it has not been written
     /// since.
     pub(crate) fn back_off<E>(&self, load: &Load, error: Option<&Error<E>>, had_value: bool) {
-        if had_value && !load.is_void() && !matches!(error, Some(Error::Overloaded)) {
+        if had_value && !load.is_void() && was_called(error) {
             self.hold_up(load.hash());
         }
     }

@@ -129,6 +129,7 @@ cases! {
     stale::past_the_stale_window_a_value_is_gone;
     stale::a_miss_joins_the_refresh_that_is_on_and_goes_on_alone_if_that_panics;
     stale::i5_an_old_value_is_served_if_the_load_fails_and_retries_back_off;
+    stale::a_load_on_demand_that_fails_backs_off_as_well;
     stale::i5_all_who_wait_for_the_load_that_fails_get_the_old_value;
     stale::i5_past_its_window_the_error_is_told;
     stale::a_put_ends_the_back_off;
@@ -166,6 +167,7 @@ cases! {
     keeping::a_store_of_ones_own_works_as_well;
 
     odd::a_new_value_that_is_not_to_be_stored_removes_the_old_one;
+    odd::no_loader_begins_once_it_is_closed;
     odd::a_random_number_that_is_none_does_no_harm;
     odd::a_panic_outside_the_loader_of_a_refresh_backs_off_like_one_inside;
     odd::the_back_off_of_a_key_grows_however_many_others_fail;
@@ -218,6 +220,7 @@ cases! {
     lease_failures::a_server_that_is_left_alone_is_not_asked_to_give_up_a_lease;
     lease_failures::nested_loads_past_the_store_do_not_wait_for_each_other_for_ever;
     lease_failures::a_key_that_fails_costs_the_others_of_its_batch_nothing;
+    lease_failures::a_key_that_may_not_load_costs_those_who_wait_for_the_others_nothing;
     lease_failures::what_is_no_value_is_left_alone;
 
     tiers::what_was_read_is_read_near_for_a_short_life;
@@ -232,6 +235,7 @@ cases! {
 
     panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;
     panics::a_panic_leaves_the_key_free;
+    panics::another_panic_is_no_error_of_a_load;
     panics::a_value_whose_first_clone_panics_is_not_lost;
     panics::if_a_batch_panics_those_who_wait_for_its_keys_take_over;
 }

@@ -40,16 +40,17 @@ where
         S: BlockingStore<Q, V>,
         L: FnOnce() -> Result<V, Error<E>> + Send + 'static,
     {
+        let until = options.timeout.and_then(deadline);
         let refresh = |entry: &Entry<V>, leave, loader| {
             let (key, why) = (key.to_owned(), Why::Refresh { seen: entry.version(), cost: entry.cost() });
             if self.helpers.is_none() {
-                return self.refresh_here(&key, why, leave, loader);
+                return self.refresh_here(&key, why, until, leave, loader);
             }
             // A refresh that waits for a helper does not keep the cache.
             let shared = Arc::downgrade(self);
             self.helpers.run(Box::new(move || {
                 if let Some(shared) = shared.upgrade() {
-                    drop(shared.refresh_here(&key, why, leave, loader));
+                    drop(shared.refresh_here(&key, why, None, leave, loader));
                 }
             }));
             None
@@ -145,7 +146,7 @@ where
         let _calling = inner.call(|| inner.loads.hash(key))?;
         let mut loader = Some(loader);
         loop {
-            if inner.closed.load(Ordering::Relaxed) {
+            if inner.is_closed() {
                 return Err(Error::Closed);
             }
             let mut work = || {
@@ -202,8 +203,15 @@ where
         block_on(self.inner.fly_leased(key, why, None, begun, loader, side))
     }
 
-    /// Refreshes what a read has found, in this thread. `None` if it came to nothing.
-    pub(super) fn refresh_here<L>(self: &Arc<Self>, key: &K, why: Why, leave: Leave, loader: L) -> Option<Landed<V>>
+    /// Refreshes what a read has found, in this thread, if it has its turn `until` then. `None` if it came to nothing.
+    pub(super) fn refresh_here<L>(
+        self: &Arc<Self>,
+        key: &K,
+        why: Why,
+        until: Option<Instant>,
+        leave: Leave,
+        loader: L,
+    ) -> Option<Landed<V>>
     where
         L: FnOnce() -> Result<V, Error<E>>,
     {
@@ -212,7 +220,7 @@ where
         let inner = &self.inner;
         let work = || {
             let loader = async move { catch_unwind(AssertUnwindSafe(loader)).ok() };
-            self.fly(key, why, None, inner.begin(key), loader)
+            self.fly(key, why, until, inner.begin(key), loader)
         };
         // If somebody is at it already, there is nothing to wait for: this caller has a value.
         let call = self.group.call(key).wait_timeout(Duration::ZERO);

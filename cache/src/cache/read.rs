@@ -112,7 +112,7 @@ where
         let inner = &self.inner;
         let _calling = inner.call(|| inner.loads.hash(key))?;
         loop {
-            if inner.closed.load(Ordering::Relaxed) {
+            if inner.is_closed() {
                 return Err(Error::Closed);
             }
             let mut work = || {

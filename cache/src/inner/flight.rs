@@ -41,6 +41,8 @@ pub(crate) struct Flight<'f, K, V, E, S> {
     has_waited: bool,
     /// What came of asking for the lease, if it was not given.
     unleased: Option<Unleased>,
+    /// Whether there is an old value, which may be served if no new one is stored. If nobody knows, there may be.
+    has_old: bool,
     /// Why there is no value, if there will be none.
     reason: Reason,
     found: Option<Entry<V>>,
@@ -106,6 +108,10 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             watch,
             pushed: None,
             has_waited: false,
+            has_old: match why {
+                Why::Missing(seen) => seen.is_some_and(|seen| seen.is_usable),
+                Why::Refresh { .. } | Why::Asked => true,
+            },
             unleased: None,
             reason: Reason::Store,
             found: None,
@@ -141,6 +147,10 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         if let Err(refused) = self.fill.step(event, clock(self.now)) {
             panic!("{refused}");
         }
+    }
+
+    pub(crate) fn is_refresh(&self) -> bool {
+        self.why.is_refresh()
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -182,10 +192,9 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         }
     }
 
-    /// The time, as its loader begins to run.
-    pub(crate) fn now_loading(&mut self) -> Time {
-        self.begun = self.inner.now();
-        self.begun
+    /// Its loader begins to run.
+    pub(crate) fn loads_from(&mut self, begun: Time) {
+        self.begun = begun;
     }
 
     /// What `load` comes to, while the lease is renewed.
@@ -204,7 +213,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
 
     /// What the flight brings to its callers.
     pub(crate) fn landed(mut self, outcome: Outcome) -> Flown<V, E> {
-        let is_refresh = matches!(self.why, Why::Refresh { .. });
+        let is_refresh = self.is_refresh();
         match outcome {
             Outcome::Loaded(published) => {
                 #[cfg(feature = "tracing")]
@@ -215,7 +224,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             }
             Outcome::LoadFailed => {
                 let error = self.error.take();
-                self.inner.back_off(&self.load, error.as_ref(), is_refresh);
+                self.inner.back_off(&self.load, error.as_ref(), self.has_old);
                 error.map(Err)
             }
             Outcome::Hit | Outcome::Filled => {

@@ -1,6 +1,6 @@
 //! The flight of a key: how its value gets into the store.
 
-use super::{Begun, CountsPanic, Flown, Inner, Landed, Why, copy};
+use super::{Begun, Flown, Inner, Landed, OnDrop, Why, copy};
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
 use crate::fill::Published;
@@ -9,10 +9,9 @@ use crate::stats::Count;
 use crate::store::Store;
 use crate::time::{Time, at_once, pinned_within, within};
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::hash::Hash;
 use std::pin::pin;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// What a flight finds when it begins, and is to replace.
@@ -24,14 +23,25 @@ pub(crate) struct Former<V> {
 }
 
 impl<V> Former<V> {
-    /// Whether it is still right if what replaces it cannot be stored: not if somebody has asked for another.
+    /// Whether what may be there is to be replaced by what was loaded. Not if nobody could see whether there is a value, unless
+    /// somebody has asked for another, whatever there is.
+    fn is_to_go(&self) -> bool {
+        self.is_known || self.why == Why::Asked
+    }
+
+    /// Whether there is, or may be, something to be replaced.
+    fn may_be_there(&self) -> bool {
+        self.entry.is_some() || !self.is_known
+    }
+
+    /// Whether that is still right if what replaces it cannot be stored: not if somebody has asked for another.
     fn may_stay(&self) -> bool {
-        self.entry.is_none() || self.why != Why::Asked
+        !self.may_be_there() || self.why != Why::Asked
     }
 }
 
 impl Why {
-    fn is_refresh(self) -> bool {
+    pub(super) fn is_refresh(self) -> bool {
         matches!(self, Self::Refresh { .. })
     }
 
@@ -72,7 +82,7 @@ impl<V, S> Inner<V, S> {
             Ok(former) => former,
             Err(flown) => return flown,
         };
-        let (result, ended) = self.run(limit, begun, loader).await;
+        let (result, ended) = self.run(limit, begun, !why.is_refresh(), loader).await;
         match result {
             Some(Ok(value)) => Some(Ok(self.land(key, &mut load, value, [begun, ended], &former, limit).await)),
             failed => {
@@ -124,7 +134,7 @@ impl<V, S> Inner<V, S> {
         S: Store<K, V>,
     {
         let (mut published, mut panicked) = (Published::Uncached, None);
-        if former.is_known {
+        if former.is_to_go() {
             published = match copy(&value) {
                 Ok(copy) => self.publish(key, load, copy, times, former, limit).await,
                 Err(panic) => {
@@ -141,29 +151,45 @@ impl<V, S> Inner<V, S> {
         Landed::loaded(value, ended.since(begun), panicked)
     }
 
-    /// Runs a loader that began `at` that time, unless there are too many. Tells when it has ended, too.
+    /// Runs a loader that began `at` that time, unless there are too many, or the cache is closed and that `ends_it`. Tells when it
+    /// has ended, too.
     pub(crate) async fn run<T, E, F>(
         &self,
         limit: Option<Duration>,
         at: Time,
+        ends_it: bool,
         loader: F,
     ) -> (Option<Result<T, Error<E>>>, Time)
     where
         F: Future<Output = Option<Result<T, Error<E>>>>,
     {
+        if ends_it && self.is_closed() {
+            return (Some(Err(Error::Closed)), at);
+        }
         let Some(_pass) = self.loading.pass() else {
             self.counters.add(Count::Overloaded);
             return (Some(Err(Error::Overloaded)), at);
         };
-        let loader = pin!(loader);
+        let loader = pin!(self.counting_panics(loader));
         self.counters.add(Count::Loads);
-        let _counts = CountsPanic(&self.counters);
         let result = match pinned_within(limit, &self.config.timer, loader).await {
             None => Some(Err(Error::LoadTimedOut)),
             Some(result) => result,
         };
         let ended = self.count_run(at, result.as_ref());
         (result, ended)
+    }
+
+    /// Counts it if `load` panics, which ends the call whose loader it is.
+    async fn counting_panics<F: Future>(&self, load: F) -> F::Output {
+        let mut load = pin!(load);
+        poll_fn(|cx| {
+            let counts = OnDrop(|| self.counters.add(Count::LoadErrors));
+            let polled = load.as_mut().poll(cx);
+            std::mem::forget(counts);
+            polled
+        })
+        .await
     }
 
     /// A loader that began `at` that time has ended, now.
@@ -189,13 +215,12 @@ impl<V, S> Inner<V, S> {
         limit: Option<Duration>,
         loader: impl Future<Output = Result<V, Error<E>>>,
     ) -> Result<Fetched<V>, Error<E>> {
-        if self.closed.load(Ordering::Relaxed) {
+        if self.is_closed() {
             return Err(Error::Closed);
         }
         let begun = self.now();
         self.counters.add(Count::Loads);
-        let _counts = CountsPanic(&self.counters);
-        let result = match within(limit, &self.config.timer, loader).await {
+        let result = match within(limit, &self.config.timer, self.counting_panics(loader)).await {
             // The limit is the call's.
             None => Err(Error::Deadline),
             Some(result) => result,
@@ -223,7 +248,7 @@ impl<V, S> Inner<V, S> {
         let [begun, ended] = times;
         // The user's code, so not under the lock.
         let entry = self.config.entry(value, begun, ended, former.entry.as_ref().map(Entry::cost));
-        if entry.is_none() && former.entry.is_none() {
+        if entry.is_none() && !former.may_be_there() {
             return Published::Stored;
         }
         let weight = entry.as_ref().map_or(1, |entry| self.store.weigh(key, &entry.value));

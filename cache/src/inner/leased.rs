@@ -2,7 +2,7 @@
 
 use super::{Begun, Flight, Flown, Inner, Next, Why};
 use crate::error::Error;
-use crate::fill::{self, Event, Fill, Renewal, Token};
+use crate::fill::{self, Event, Fill, Outcome, Renewal, Token};
 use crate::lease::Lease;
 use crate::sharing::Patience;
 use crate::stats::Count;
@@ -77,7 +77,9 @@ impl<V, S> Inner<V, S> {
                         None
                     };
                     let loader = loader.take().expect("a fill loads once");
-                    let run = self.run(limit, flight.now_loading(), loader);
+                    let begun = self.now();
+                    flight.loads_from(begun);
+                    let run = self.run(limit, begun, !flight.is_refresh(), loader);
                     let (result, ended) = flight.renewing(run).await;
                     if !matches!(result, Some(Ok(_))) {
                         self.count_failed(result.as_ref().and_then(|result| result.as_ref().err()));
@@ -91,6 +93,8 @@ impl<V, S> Inner<V, S> {
                     }
                     flight.step(event);
                 }
+                // The store has not failed: it was given no time. Those who wait load for themselves.
+                Next::Done(Outcome::StoreFailed | Outcome::Stale { .. }) if flight.is_too_late() => return None,
                 Next::Done(outcome) => return flight.landed(outcome),
             }
         }

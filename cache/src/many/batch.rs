@@ -12,7 +12,6 @@ use hashbrown::{HashMap, HashSet};
 use oneflight::Role;
 use std::future::Future;
 use std::hash::Hash;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// What a batch knows of one of its keys.
@@ -180,7 +179,7 @@ impl<V, S> Inner<V, S> {
             return flown;
         }
         let loading = async { Some(counted(loader(missing.clone()).await, missing.len())) };
-        let (loaded, ended) = self.run(limit, begun, loading).await;
+        let (loaded, ended) = self.run(limit, begun, true, loading).await;
         for ((&index, former), result) in missing.iter().zip(former).zip(self.apart(loaded, missing.len())) {
             let (key, load) = (&keys[index].0, &mut loads[index]);
             flown[index] = Some(match result {
@@ -231,10 +230,6 @@ impl<V, S> Inner<V, S> {
     {
         let flown = batch.wanted.iter().map(|_| Some(Err(error.clone()))).collect();
         self.take_in(batch, &HashSet::new(), flown)
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
     }
 }
 

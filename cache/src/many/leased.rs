@@ -6,7 +6,9 @@ use crate::error::OfEach;
 use crate::fill::{self, Event};
 use crate::inner::{Flight, Flown, Inner, Next, Side, Why, clock};
 use crate::store::Store;
-use std::future::{Future, poll_fn};
+use futures_lite::future::or;
+use hashbrown::HashSet;
+use std::future::{Future, pending, poll_fn};
 use std::hash::Hash;
 use std::task::Poll;
 use std::time::Duration;
@@ -42,11 +44,11 @@ impl<V, S> Inner<V, S> {
         let mut flown: Vec<Flown<V, E>> = keys.iter().map(|_| None).collect();
         while !active.is_empty() {
             let nexts = together(REQUESTS, active.iter_mut().map(|(_, flight)| flight.go_on()).collect()).await;
-            let (mut to_load, mut uncached) = (Vec::new(), false);
+            let (mut to_load, mut uncached) = (Vec::new(), HashSet::new());
             for ((index, flight), next) in active.into_iter().zip(nexts) {
                 match next {
                     Next::Load { uncached: is_uncached } => {
-                        uncached |= is_uncached;
+                        uncached.extend(is_uncached.then_some(index));
                         to_load.push((index, flight));
                     }
                     Next::Wait { until } => waiting.push((index, flight, until)),
@@ -54,7 +56,7 @@ impl<V, S> Inner<V, S> {
                 }
             }
             if !to_load.is_empty() {
-                self.load_together(&mut to_load, uncached, limit, &mut loader).await;
+                self.load_together(&mut to_load, &uncached, limit, &mut loader).await;
             } else if !waiting.is_empty() {
                 to_load = self.wait_for_some(&mut waiting).await;
             }
@@ -89,10 +91,11 @@ impl<V, S> Inner<V, S> {
         active
     }
 
+    /// Those that are `uncached` load only if there is a turn for that, which fails none of the others.
     async fn load_together<K, E, F>(
         &self,
         flights: &mut [(usize, Flight<'_, K, V, E, S>)],
-        uncached: bool,
+        uncached: &HashSet<usize>,
         limit: Option<Duration>,
         loader: &mut impl FnMut(Vec<usize>) -> F,
     ) where
@@ -101,30 +104,36 @@ impl<V, S> Inner<V, S> {
         S: Store<K, V>,
         F: Future<Output = OfEach<V, E>>,
     {
-        let asked = flights.len();
-        let begun = flights.iter_mut().map(|(_, flight)| flight.now_loading()).last().expect("there are some");
-        let loading = async {
-            let keys = flights.iter().map(|(index, _)| *index).collect();
-            Some(counted(loader(keys).await, asked))
-        };
         let run = async {
-            let _permit = match uncached {
-                false => None,
-                true => match self.permit(None).await {
-                    Ok(permit) => Some(permit),
-                    Err(error) => return (Some(Err(error)), self.now()),
-                },
+            let turn = if uncached.is_empty() { Ok(None) } else { self.permit(None).await.map(Some) };
+            let (_turn, refused) = match turn {
+                Ok(turn) => (turn, None),
+                Err(error) => (None, Some(error)),
             };
-            self.run(limit, begun, loading).await
+            let may_load = |index: &usize| refused.is_none() || !uncached.contains(index);
+            let keys: Vec<usize> = flights.iter().map(|(index, _)| *index).filter(may_load).collect();
+            let (asked, begun) = (keys.len(), self.now());
+            if asked == 0 {
+                return (refused, begun, Vec::new(), begun);
+            }
+            let loading = async { Some(counted(loader(keys).await, asked)) };
+            let (loaded, ended) = self.run(limit, begun, true, loading).await;
+            (refused, begun, self.apart(loaded, asked), ended)
         };
         let renewals = all(flights.iter().filter_map(|(_, flight)| flight.renewals()));
-        let (loaded, ended) = futures_lite::future::or(run, async {
+        let (refused, begun, results, ended) = or(run, async {
             renewals.await;
             // There was none.
-            std::future::pending().await
+            pending().await
         })
         .await;
-        for ((_, flight), result) in flights.iter_mut().zip(self.apart(loaded, asked)) {
+        let mut results = results.into_iter();
+        for (index, flight) in flights {
+            let result = match &refused {
+                Some(error) if uncached.contains(index) => Err(error.clone()),
+                _ => results.next().expect("one for each that has loaded"),
+            };
+            flight.loads_from(begun);
             flight.loaded(Some(result), ended).await;
         }
     }

@@ -188,6 +188,16 @@ fn a_store_that_fails_on_reads_is_as_good_as_empty_to_those_who_load_in<W: Way, 
         (1, Source::Hit),
         "nothing was stored over what nobody could see"
     );
+    // But if that is what was asked for, whatever there is.
+    faults.fail_reads(true);
+    assert_eq!(told(cache.refresh("k", || Ok(5))), (5, Source::Loaded));
+    faults.fail_reads(false);
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (5, Source::Hit));
+    faults.fail_reads(true);
+    faults.fail_puts(true);
+    assert_eq!(told(cache.refresh("k", || Ok(6))), (6, Source::Loaded));
+    faults.fail_reads(false);
+    assert!(cache.get("k").unwrap().is_none(), "nothing older is left");
 }
 
 pub(crate) fn a_store_of_ones_own_works_as_well<W: Way>() {

@@ -3,7 +3,7 @@
 use super::leases::{awake, hold, process, server, wait_for, waiting};
 use crate::support::limits::until;
 use crate::support::model::Failure;
-use crate::support::run::{failure, loading, refreshing, told, uncalled};
+use crate::support::run::{failure, joining, loading, refreshing, run, told, uncalled};
 use crate::support::way::{AnyCache, Fail, SECOND, TTL, Way};
 use oneflight_cache::{Error, Fallback, Policy, Source};
 use std::time::Duration;
@@ -330,6 +330,33 @@ pub(crate) fn a_key_that_fails_costs_the_others_of_its_batch_nothing<W: Way>() {
     assert_eq!(fetched, [(1, Source::Hit), (3, Source::Loaded), (2, Source::Hit)]);
     assert_eq!(server.take_steps(), ["get", "get", "get", "acquire"], "a lease of the one that failed alone");
     assert_eq!(cache.stats().store_errors, 2, "of both");
+}
+
+/// A key that has no lease must wait for its turn to load past the store, and that may not come.
+pub(crate) fn a_key_that_may_not_load_costs_those_who_wait_for_the_others_nothing<W: Way>() {
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder.max_uncached_loads(1).lease_wait(SECOND));
+    for key in ["x", "k"] {
+        server.set_foreign(key);
+    }
+    let turn = loading(&cache, "x", || Ok(0));
+    let batch = run({
+        let cache = cache.clone();
+        move || {
+            cache.get_or_load_many(&["a", "k"], |keys| {
+                assert_eq!(keys, ["a"]);
+                Ok(vec![1])
+            })
+        }
+    });
+    until("it waits for its turn", || cache.stats().fallbacks == 2);
+    let other = joining(&cache, "a", uncalled());
+    wait_for(&other, &clock, STEP);
+    assert_eq!(told(other.end()), (1, Source::Joined));
+    assert!(matches!(batch.end(), Err(Error::Overloaded)));
+    let read = cache.get("a").unwrap().unwrap();
+    assert_eq!((*read, read.age), (1, Duration::ZERO), "its load began when the wait was over");
+    assert_eq!(told(turn.end()), (0, Source::Loaded));
 }
 
 pub(crate) fn what_is_no_value_is_left_alone<W: Way>() {

@@ -1,18 +1,31 @@
 //! Odd settings and odd moments.
 
-use crate::support::run::{refreshing, run, told, uncalled};
-use crate::support::way::{AnyCache, Fail, SECOND, TTL, Way, cache, cache_in, inline_cache};
+use crate::support::model::ModelStore;
+use crate::support::run::{failure, joining, loading, refreshing, run, told, uncalled};
+use crate::support::way::{
+    AnyCache, AnyStore, Fail, Made, Refreshes, SECOND, TTL, Way, builder, cache, cache_in, inline_cache,
+};
+use oneflight_cache::test_util::ManualClock;
 use oneflight_cache::{Error, Memory, Policy, Source};
 use std::time::Duration;
 
 const EAGER: Policy = Policy::Eager { window: 0.5 };
 
-/// What a load has found out to be gone is not served for the rest of its old life, fresh or stale.
+/// What a load has found out to be gone is not served for the rest of its old life, fresh, stale, or in place of an error.
 pub(crate) fn a_new_value_that_is_not_to_be_stored_removes_the_old_one<W: Way>() {
-    let set = |builder: crate::support::way::Made<Option<u32>>| {
-        builder.negative_ttl(Duration::ZERO).stale_while_revalidate(TTL)
-    };
-    let (cache, clock) = inline_cache::<W, Option<u32>>(set);
+    let clock = ManualClock::new();
+    a_new_value_that_is_not_to_be_stored_removes_the_old_one_in::<W, _>(builder(&clock), &clock);
+    let clock = ManualClock::new();
+    let server = ModelStore::new(clock.clone());
+    a_new_value_that_is_not_to_be_stored_removes_the_old_one_in::<W, _>(builder(&clock).store(server), &clock);
+}
+
+fn a_new_value_that_is_not_to_be_stored_removes_the_old_one_in<W: Way, S: AnyStore<Option<u32>>>(
+    builder: Made<Option<u32>, S>,
+    clock: &ManualClock,
+) {
+    let builder = builder.negative_ttl(Duration::ZERO).stale_while_revalidate(TTL).stale_if_error(TTL);
+    let cache = W::Cache::with(builder, Refreshes::Inline);
     cache.put("asked", Some(1)).unwrap();
     assert_eq!(told(cache.refresh("asked", || Ok(None))), (None, Source::Loaded));
     assert!(cache.get("asked").unwrap().is_none());
@@ -20,6 +33,23 @@ pub(crate) fn a_new_value_that_is_not_to_be_stored_removes_the_old_one<W: Way>()
     clock.advance(TTL);
     assert_eq!(told(cache.get_or_load("stale", || Ok(None))), (None, Source::Stale));
     assert!(cache.get("stale").unwrap().is_none());
+    cache.put("old", Some(1)).unwrap();
+    clock.advance(TTL * 2);
+    assert_eq!(told(cache.get_or_load("old", || Ok(None))), (None, Source::Loaded));
+    assert_eq!(failure(cache.get_or_load("old", || Err(Fail(1)))), 1);
+}
+
+/// Those who come after it has been closed get an error, and so does whoever takes over from a load that was on.
+pub(crate) fn no_loader_begins_once_it_is_closed<W: Way>() {
+    let (cache, _) = cache::<W, u32>(|builder| builder);
+    let first = loading(&cache, "k", || panic!("a loader's panic"));
+    let second = joining(&cache, "k", uncalled());
+    assert!(cache.close(Duration::ZERO));
+    first.let_go().panic();
+    assert!(matches!(second.end(), Err(Error::Closed)));
+    assert!(matches!(cache.get_or_load("other", uncalled()), Err(Error::Closed)));
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.load_errors), (1, 1));
 }
 
 pub(crate) fn a_random_number_that_is_none_does_no_harm<W: Way>() {

@@ -1,7 +1,7 @@
 //! Loaders that panic.
 
-use crate::support::run::{held, joining, loading, run, told, uncalled};
-use crate::support::way::{AnyCache, Way, cache};
+use crate::support::run::{failure, held, joining, loading, run, told, uncalled};
+use crate::support::way::{AnyCache, Fail, Way, cache};
 use oneflight_cache::Source;
 use std::panic::panic_any;
 use std::sync::Arc;
@@ -39,6 +39,30 @@ pub(crate) fn a_panic_leaves_the_key_free<W: Way>() {
     });
     assert_eq!(*refresh.let_go().panic().downcast::<Blown>().unwrap(), Blown(9));
     assert_eq!(told(cache.get_or_load("k", || Ok(1))), (1, Source::Loaded));
+}
+
+/// Calls in the destructor of something that is dropped while its thread panics.
+pub(crate) fn another_panic_is_no_error_of_a_load<W: Way>() {
+    struct Calls<F: FnMut()>(F);
+    impl<F: FnMut()> Drop for Calls<F> {
+        fn drop(&mut self) {
+            self.0();
+        }
+    }
+    let (cache, _) = cache::<W, u32>(|builder| builder);
+    let caller = run({
+        let cache = cache.clone();
+        move || {
+            let _calls = Calls(|| {
+                assert_eq!(told(cache.get_or_load("k", || Ok(1))), (1, Source::Loaded));
+                assert_eq!(failure(cache.get_or_load("other", || Err(Fail(2)))), 2);
+            });
+            panic_any(Blown(7));
+        }
+    });
+    assert_eq!(*caller.panic().downcast::<Blown>().unwrap(), Blown(7));
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.load_errors), (2, 1));
 }
 
 pub(crate) fn if_a_batch_panics_those_who_wait_for_its_keys_take_over<W: Way>() {

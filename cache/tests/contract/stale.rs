@@ -1,9 +1,11 @@
 //! Values that are not fresh any more: served while one refresh is on, or because a load has failed.
 
+use super::leases::{process, server};
 use crate::support::limits::until;
 use crate::support::run::{Runs, aged, failure, refreshing, told, uncalled};
-use crate::support::way::{AnyCache, Fail, SECOND, TTL, Way, cache, inline_cache};
+use crate::support::way::{AnyCache, AnyStore, Fail, SECOND, TTL, Way, cache, inline_cache};
 use oneflight_cache::Source;
+use oneflight_cache::test_util::ManualClock;
 
 pub(crate) fn a_stale_value_is_served_at_once_while_one_refresh_is_on<W: Way>() {
     let (cache, clock) = cache::<W, u32>(|builder| builder.stale_while_revalidate(SECOND * 10));
@@ -57,6 +59,16 @@ pub(crate) fn a_miss_joins_the_refresh_that_is_on_and_goes_on_alone_if_that_pani
 /// I5.
 pub(crate) fn i5_an_old_value_is_served_if_the_load_fails_and_retries_back_off<W: Way>() {
     let (cache, clock) = cache::<W, u32>(|builder| builder.stale_if_error(SECOND * 100));
+    an_old_value_is_served_if_the_load_fails_and_retries_back_off(&cache, &clock);
+    let (server, clock) = server();
+    let cache = process::<W>(&server, &clock, |builder| builder.stale_if_error(SECOND * 100));
+    an_old_value_is_served_if_the_load_fails_and_retries_back_off(&cache, &clock);
+}
+
+fn an_old_value_is_served_if_the_load_fails_and_retries_back_off<S: AnyStore<u32>>(
+    cache: &impl AnyCache<u32, S>,
+    clock: &ManualClock,
+) {
     cache.put("k", 1).unwrap();
     clock.advance(TTL);
     let runs = Runs::default();
@@ -113,6 +125,26 @@ pub(crate) fn a_put_ends_the_back_off<W: Way>() {
     assert_eq!(told(cache.get_or_load("k", || Err(Fail(1)))), (2, Source::Stale));
     clock.advance(SECOND);
     assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Stale));
+}
+
+pub(crate) fn a_load_on_demand_that_fails_backs_off_as_well<W: Way>() {
+    let (local, clock) = cache::<W, u32>(|builder| builder.stale_if_error(SECOND * 100));
+    a_load_on_demand_that_fails_backs_off_as_well_in(&local, &clock);
+    let (server, clock) = server();
+    let shared = process::<W>(&server, &clock, |builder| builder.stale_if_error(SECOND * 100));
+    a_load_on_demand_that_fails_backs_off_as_well_in(&shared, &clock);
+}
+
+fn a_load_on_demand_that_fails_backs_off_as_well_in<S: AnyStore<u32>>(
+    cache: &impl AnyCache<u32, S>,
+    clock: &ManualClock,
+) {
+    cache.put("k", 1).unwrap();
+    clock.advance(TTL);
+    assert_eq!(failure(cache.refresh("k", || Err(Fail(1)))), 1);
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Stale));
+    clock.advance(SECOND);
+    assert_eq!(told(cache.get_or_load("k", || Ok(2))), (2, Source::Loaded));
 }
 
 /// First the one window, then the other.

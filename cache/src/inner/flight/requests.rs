@@ -48,8 +48,11 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             Why::Missing(seen) => Event::Miss { unreadable: seen.map(|seen| seen.version) },
             _ => match self.inner.get(self.key, self.now).await {
                 Ok(Some(entry)) => Event::Stale { version: entry.version() },
-                Ok(None) => Event::Miss { unreadable: None },
-                Err(failure) => self.failed(failure),
+                Ok(None) => {
+                    self.has_old = false;
+                    Event::Miss { unreadable: None }
+                }
+                Err(failure) => self.without_lease(failure),
             },
         }
     }
@@ -96,11 +99,13 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                 self.has_waited = true;
                 Event::Held { left, holder, listening }
             }
-            Err(failure) => {
-                self.unleased = Some(if failure.is_ambiguous { Unleased::Unanswered } else { Unleased::Refused });
-                self.failed(failure)
-            }
+            Err(failure) => self.without_lease(failure),
         }
+    }
+
+    fn without_lease(&mut self, failure: Failure) -> Event {
+        self.unleased = Some(if failure.is_ambiguous { Unleased::Unanswered } else { Unleased::Refused });
+        self.failed(failure)
     }
 
     /// What the loader has come to. `None`: a panic that was caught.
@@ -149,7 +154,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                 return false;
             }
         }
-        if self.found.is_none() && matches!(self.why, Why::Refresh { .. }) {
+        if self.found.is_none() && self.has_old {
             // It is not to be kept, so what it replaces is not either.
             self.remove_old().await;
         }
