@@ -3,6 +3,7 @@
 use crate::time::{AnyClock, Time};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
@@ -17,6 +18,7 @@ type Job = Box<dyn FnOnce() + Send>;
 pub(crate) struct Helpers {
     max: usize,
     pool: Arc<Pool>,
+    start: fn(Job) -> io::Result<()>,
 }
 
 struct Pool {
@@ -73,7 +75,7 @@ impl State {
 impl Helpers {
     pub(crate) fn new(max: usize, clock: AnyClock, limit: Option<Duration>) -> Self {
         let (state, work, ended) = Default::default();
-        Self { max, pool: Arc::new(Pool { state, work, ended, clock, limit }) }
+        Self { max, pool: Arc::new(Pool { state, work, ended, clock, limit }), start: start_thread }
     }
 
     /// Whether there are to be any threads at all.
@@ -104,8 +106,7 @@ impl Helpers {
         state.threads += 1;
         drop(state);
         let pool = Arc::clone(&self.pool);
-        let builder = thread::Builder::new().name("oneflight-cache".to_owned());
-        if builder.spawn(move || pool.help()).is_err() {
+        if (self.start)(Box::new(move || pool.help())).is_err() {
             let mut state = self.pool.state.lock();
             state.threads -= 1;
             let undone = if state.threads == 0 { std::mem::take(&mut state.jobs) } else { VecDeque::new() };
@@ -134,6 +135,10 @@ impl Helpers {
         drop(undone);
         ended
     }
+}
+
+fn start_thread(job: Job) -> io::Result<()> {
+    thread::Builder::new().name("oneflight-cache".to_owned()).spawn(job).map(drop)
 }
 
 impl Drop for Helpers {
@@ -219,6 +224,30 @@ mod tests {
         helpers.run(job(2));
         assert_eq!(is_done.recv(), Ok(2));
         assert!(helpers.close(None));
+    }
+
+    #[test]
+    fn whoever_closes_waits_for_no_thread_that_could_not_be_started() {
+        static POOL: Mutex<Option<Arc<Pool>>> = Mutex::new(None);
+        let mut helpers = Helpers::new(1, AnyClock::Other(Arc::new(Seconds(Arc::default()))), None);
+        *POOL.lock() = Some(Arc::clone(&helpers.pool));
+        helpers.start = |_| {
+            let pool = POOL.lock().take().expect("one is started");
+            while !pool.state.lock().closed {
+                thread::yield_now();
+            }
+            Err(io::ErrorKind::OutOfMemory.into())
+        };
+        let helpers = Arc::new(helpers);
+        let runs = thread::spawn({
+            let helpers = Arc::clone(&helpers);
+            move || helpers.run(Box::new(|| panic!("there is no thread")))
+        });
+        while helpers.pool.state.lock().threads == 0 {
+            thread::yield_now();
+        }
+        assert!(helpers.close(None));
+        runs.join().unwrap();
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::redis_support::server::Server;
 use crate::redis_support::until;
 use oneflight_cache::blocking::Cache;
 use oneflight_cache::lease::{Acquired, BlockingLease};
-use oneflight_cache::{BlockingStore, BoxError, Error, Policy, Source, Tiered};
+use oneflight_cache::{BlockingStore, BoxError, Error, Fallback, Policy, Source, Tiered};
 use redis::Commands;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -199,4 +199,42 @@ fn a_call_of_a_thread_ends_in_its_time_though_the_server_does_not_answer() {
     let found = patient.get_or_load(|| panic!("it is there")).unwrap();
     assert_eq!((found.value.as_str(), found.source), ("value", Source::Hit));
     assert_eq!(cache.stats().breaker_opened, 0, "it was the calls that had too little time");
+}
+
+/// Also where nothing is to be loaded past a store that fails: whoever has joined the call loads for itself.
+#[test]
+fn a_call_of_a_thread_that_ends_is_no_failure_of_the_store() {
+    let server = Server::start();
+    let proxy = server.proxy();
+    let store = settings().connect_blocking(&proxy.url()).unwrap();
+    let cache: Words<_> = Cache::builder().on_store_error(Fallback::Fail).store(store).build_blocking();
+    cache.put("other", "value".to_owned()).unwrap();
+    let before = proxy.commands("EVALSHA");
+    proxy.once(|words| words[0] == "EVALSHA", Fault::Swallow);
+    let limit = Duration::from_secs(1);
+    std::thread::scope(|scope| {
+        let limited = scope.spawn(|| cache.call("k").timeout(limit).get_or_load(|| panic!("there is no time")));
+        until("it asks for the lease", || (proxy.commands("EVALSHA") > before).then_some(()));
+        let joined = cache.get_or_load("k", || Ok("value".to_owned())).unwrap();
+        assert_eq!(joined.value, "value");
+        assert!(matches!(limited.join().unwrap(), Err(Error::Deadline)));
+    });
+}
+
+#[test]
+fn a_call_of_a_thread_that_refreshes_by_itself_ends_in_its_time() {
+    let server = Server::start();
+    let proxy = server.proxy();
+    let store = settings().connect_blocking(&proxy.url()).unwrap();
+    let (fresh, stale) = (Duration::from_millis(1), Duration::from_secs(3_600));
+    let builder = Cache::builder().ttl(fresh).stale_while_revalidate(stale).helper_threads(0);
+    let cache: Words<_> = builder.store(store).build_blocking();
+    cache.put("k", "value".to_owned()).unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    proxy.once(|words| words[0] == "EVALSHA", Fault::Swallow);
+    let begun = Instant::now();
+    let call = cache.call("k").timeout(Duration::from_millis(50));
+    let found = call.get_or_load(|| panic!("there is no time to load")).unwrap();
+    assert_eq!((found.value.as_str(), found.source), ("value", Source::Stale));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
