@@ -113,6 +113,7 @@ matrix! {
     x x x x x x x x  x x x  d_forget::d2_a_forgotten_flight_that_is_abandoned_is_taken_over_inside_and_touches_no_other;
     x x x x x x - x  x x x  d_forget::d2_a_work_that_forgot_its_own_key_may_call_it;
     x x x x x x x x  x x x  d_forget::d_forget_answers_whether_there_was_a_flight_and_forget_unshared_whether_nobody_shares_it;
+    x x x x x x x x  x x x  d_forget::d_forget_all_closes_every_flight_to_newcomers;
     x x x x x x x x  x x x  d_forget::d3_forget_unshared_racing_a_join_never_leaves_a_follower_in_what_nobody_shares;
 
     x x x x x x - x  x x x  e_recursion::e1_a_call_of_its_own_key_inside_the_work_is_refused_at_once;
