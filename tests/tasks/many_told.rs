@@ -44,6 +44,23 @@ fn a_batch_that_takes_a_key_over_is_not_taken_for_the_work_that_it_drives() {
     assert_eq!(group.in_flight(), 0);
 }
 
+/// It takes the key over; or it begins anew, where no more attempts are allowed.
+#[test]
+fn e1_a_call_of_a_key_that_a_batch_leads_later_on_is_told_as_well() {
+    for max_attempts in [2, 1] {
+        let group: &'static Group = Box::leak(Box::new(Group::builder().max_attempts(max_attempts).build()));
+        let load = |keys: Vec<&'static u32>| async move {
+            let called = group.call(&1).run_inline(|| async { 0 }).await;
+            assert_eq!(called.map(|outcome| outcome.value), Err(CallError::Reentrant));
+            keys.into_iter().map(|key| key * 10).collect::<Vec<_>>()
+        };
+        let lead = group.try_lead(&1).expect("no flight is on");
+        let mut many = Task::waiting(group.run_many(&[1], load));
+        drop(lead);
+        assert_eq!(many.ready(), Ok(vec![10]));
+    }
+}
+
 /// E1, however often the batch has been polled, and on whichever thread; a call from elsewhere just waits.
 #[test]
 fn e1_a_call_of_one_of_its_own_keys_inside_a_batch_is_told_on_every_thread() {
