@@ -33,7 +33,7 @@ pub struct Stats {
     pub loads: u64,
     /// Calls that waited for another's load.
     pub joins: u64,
-    /// Refreshes that were started.
+    /// Refreshes that were started. One that finds a load of its key on leaves it to that, and counts as well.
     pub refreshes: u64,
     /// Refreshes that found the value refreshed already, and ran no loader.
     pub ducked: u64,

@@ -11,7 +11,7 @@ use crate::time::{Time, at_once, pinned_within, within};
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::hash::Hash;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 /// What a flight finds when it begins, and is to replace.
@@ -170,6 +170,7 @@ impl<V, S> Inner<V, S> {
             self.counters.add(Count::Overloaded);
             return (Some(Err(Error::Overloaded)), at);
         };
+        let loader = pin!(loader);
         let loader = pin!(self.counting_panics(loader));
         self.counters.add(Count::Loads);
         let result = match pinned_within(limit, &self.config.timer, loader).await {
@@ -181,15 +182,13 @@ impl<V, S> Inner<V, S> {
     }
 
     /// Counts it if `load` panics, which ends the call whose loader it is.
-    async fn counting_panics<F: Future>(&self, load: F) -> F::Output {
-        let mut load = pin!(load);
-        poll_fn(|cx| {
+    fn counting_panics<F: Future>(&self, mut load: Pin<&mut F>) -> impl Future<Output = F::Output> {
+        poll_fn(move |cx| {
             let counts = OnDrop(|| self.counters.add(Count::LoadErrors));
             let polled = load.as_mut().poll(cx);
             std::mem::forget(counts);
             polled
         })
-        .await
     }
 
     /// A loader that began `at` that time has ended, now.
@@ -220,6 +219,7 @@ impl<V, S> Inner<V, S> {
         }
         let begun = self.now();
         self.counters.add(Count::Loads);
+        let loader = pin!(loader);
         let result = match within(limit, &self.config.timer, self.counting_panics(loader)).await {
             // The limit is the call's.
             None => Err(Error::Deadline),
