@@ -89,10 +89,13 @@ impl<L: Link> Held<L> {
     }
 
     pub(crate) async fn renew(&mut self, ttl: Duration) -> Result<bool, Error> {
-        let asked = Instant::now();
+        let renewed_until = Instant::now().checked_add(ttl);
         let life = ttl.saturating_add(GRACE);
+        // If no answer comes, or nobody waits for it, it may end sooner than it did.
+        let before = self.until;
+        self.until = before.into_iter().chain(renewed_until).min();
         if self.steps.renew(&mut self.name, self.token, ttl, Some(life)).await? {
-            self.until = asked.checked_add(ttl);
+            self.until = renewed_until;
             Ok(true)
         } else {
             self.is_over = true;

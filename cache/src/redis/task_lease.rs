@@ -151,11 +151,12 @@ impl HeldLease {
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the lease lasts as long as it did, or longer.
+    /// If it is dropped, the lease lasts as long as it did, or `ttl` from when it was asked for; [`is_lost`](Self::is_lost) goes
+    /// by what is sooner.
     ///
     /// # Errors
     ///
-    /// If the server cannot be asked: then it lasts as long as it did, or longer.
+    /// If the server cannot be asked: then it is as if this was dropped.
     ///
     /// # Examples
     ///

@@ -132,7 +132,8 @@ impl HeldLease {
     ///
     /// # Errors
     ///
-    /// If the server cannot be asked: then it lasts as long as it did, or longer.
+    /// If the server cannot be asked: then it lasts as long as it did, or `ttl` from when it was asked for, and
+    /// [`is_lost`](Self::is_lost) goes by what is sooner.
     ///
     /// # Examples
     ///

@@ -1,8 +1,10 @@
 //! Leases without a cache.
 
 use crate::bench::SECOND;
+use crate::redis_support::proxy::{Fault, Mode};
 use crate::redis_support::server::Server;
 use crate::redis_support::until;
+use futures_lite::future::poll_once;
 use oneflight_cache::lease::Publication;
 use oneflight_cache::redis::{RedisLease, blocking};
 use std::time::Duration;
@@ -43,6 +45,31 @@ fn it_is_renewed_with_its_epoch_until_it_is_lost() {
     assert!(!lease.renew(TTL).unwrap());
     assert!(lease.is_lost());
     assert!(!lease.release().unwrap());
+}
+
+/// The server may have shortened it.
+#[test]
+fn it_may_be_lost_when_the_time_is_up_that_was_asked_for_in_vain() {
+    let server = Server::start();
+    let proxy = server.proxy();
+    let leases = blocking::RedisLease::builder().prefix("jobs").lease_blocking(&proxy.url()).unwrap();
+    let mut lease = leases.acquire("k", TTL).unwrap().expect("it is free");
+    assert!(lease.renew(TTL).unwrap(), "the server knows the script");
+    proxy.once(|words| words[0] == "EVALSHA", Fault::Swallow);
+    assert!(lease.renew(SECOND / 20).is_err());
+    until("the lease is another's", || leases.acquire("k", TTL).ok()?.map(drop));
+    assert!(lease.is_lost());
+
+    smol::block_on(async {
+        let patient = RedisLease::builder().prefix("jobs").response_timeout(SECOND * 10);
+        let leases = patient.lease(&proxy.url()).unwrap();
+        let mut lease = leases.acquire("of a task", TTL).await.unwrap().expect("it is free");
+        proxy.set(Mode::Hang);
+        assert!(poll_once(lease.renew(SECOND / 20)).await.is_none(), "it is dropped");
+        until("the lease may be lost", || lease.is_lost().then_some(()));
+        proxy.set(Mode::Pass);
+        assert!(lease.renew(TTL).await.is_ok_and(|renewed| renewed != lease.is_lost()));
+    });
 }
 
 #[test]
