@@ -3,15 +3,15 @@
 use super::Limits;
 use super::asked::Asked;
 use super::runtime::Runtime;
-use super::task::{Sender, Tasks, Way};
+use super::task::{Failure, Sender, Tasks, Way};
 use crate::many::together::all;
 use crate::redis::error::Error;
 use futures_timer::Delay;
 use redis::aio::ConnectionLike;
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
-use redis::{Arg, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, ProtocolVersion, RedisResult};
-use redis::{ServerErrorKind, Value};
+use redis::{Arg, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, ProtocolVersion, RedisError};
+use redis::{RedisResult, ServerErrorKind, Value};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ pub(crate) type ClusterLink = Tasks<Cluster>;
 /// Some servers of a cluster: they know the others.
 pub(crate) struct Cluster {
     nodes: Vec<ConnectionInfo>,
+    runtime: Runtime,
 }
 
 impl Tasks<Cluster> {
@@ -38,9 +39,10 @@ impl Tasks<Cluster> {
         own: u64,
     ) -> Result<Self, Error> {
         let nodes = nodes.into_iter().map(IntoConnectionInfo::into_connection_info).collect::<RedisResult<Vec<_>>>()?;
-        let way = Cluster { nodes };
+        let runtime = Runtime::current()?;
+        let way = Cluster { nodes, runtime: runtime.clone() };
         way.builder(limits).build()?;
-        Ok(Self::with(way, limits, Runtime::current()?, own))
+        Ok(Self::with(way, limits, runtime, own))
     }
 }
 
@@ -78,7 +80,7 @@ impl Way for Cluster {
     /// Without a sender the client subscribes to nothing by itself, and repairs the connections all the same.
     fn connect(&self, limits: Limits, _sender: Sender) -> impl Future<Output = RedisResult<Nodes>> + Send + 'static {
         let client = self.builder(limits).build();
-        let asked = Arc::new(Asked::new(self.nodes.first(), limits));
+        let asked = Arc::new(Asked::new(self.nodes.first(), limits, self.runtime.clone()));
         async move { Ok(Nodes { client: client?.get_async_connection().await?, asked }) }
     }
 
@@ -96,18 +98,25 @@ impl Way for Cluster {
     ///
     /// While a slot moves, a server says so of single keys. A script is refused then if some of its keys are on either side, and by
     /// the other side if any of them is not there yet; so it is asked for again for as long as a reply may take.
-    async fn send(nodes: &mut Nodes, commands: Pipeline) -> RedisResult<Vec<Value>> {
+    async fn send(nodes: &mut Nodes, commands: Pipeline) -> Result<Vec<Value>, Failure> {
         let (begun, is_repeatable) = (Instant::now(), is_repeatable(&commands));
         let mut redirects = 0;
         let mut asked: Option<String> = None;
         loop {
-            let sent = match asked.take() {
-                None => nodes.client.req_packed_commands(&commands, 0, commands.len()).await,
-                Some(address) => nodes.asked.send(&address, &commands).await,
-            };
-            let error = match sent {
-                Ok(replies) => return Ok(replies),
-                Err(error) => error,
+            let error = match asked.take() {
+                None => match nodes.client.req_packed_commands(&commands, 0, commands.len()).await {
+                    Ok(replies) => return Ok(replies),
+                    Err(error) => error,
+                },
+                Some(address) => {
+                    // Apart, as it is large and rare.
+                    let replies = Box::pin(nodes.asked.send(&address, &commands)).await?;
+                    // As the client has it.
+                    match replies.iter().find_map(elsewhere) {
+                        Some(error) => error,
+                        None => return Ok(replies),
+                    }
+                }
             };
             match error.kind() {
                 ErrorKind::Server(ServerErrorKind::Moved) if is_repeatable && redirects < REDIRECTS => redirects += 1,
@@ -118,12 +127,12 @@ impl Way for Cluster {
                 ErrorKind::Server(ServerErrorKind::TryAgain) if is_repeatable => {
                     let pause = Duration::from_millis(fastrand::u64(10..=30));
                     if begun.elapsed().saturating_add(pause) >= nodes.asked.limits().response {
-                        return Err(error);
+                        return Err(error.into());
                     }
                     Delay::new(pause).await;
                     redirects = 0;
                 }
-                _ => return Err(error),
+                _ => return Err(error.into()),
             }
         }
     }
@@ -147,6 +156,14 @@ impl Way for Cluster {
 fn is_repeatable(commands: &Pipeline) -> bool {
     let reads = |command: &Cmd| matches!(command.args_iter().next(), Some(Arg::Simple(b"GET" | b"PTTL")));
     commands.len() == 1 || commands.cmd_iter().all(reads)
+}
+
+/// What a server says that has not carried it out because the key is elsewhere, or a part of it.
+fn elsewhere(reply: &Value) -> Option<RedisError> {
+    let Value::ServerError(error) = reply else { return None };
+    let kind = error.kind()?;
+    let is_elsewhere = matches!(kind, ServerErrorKind::Moved | ServerErrorKind::Ask | ServerErrorKind::TryAgain);
+    is_elsewhere.then(|| error.clone().into())
 }
 
 impl fmt::Debug for Cluster {

@@ -2,7 +2,7 @@
 
 use super::Limits;
 use super::runtime::Runtime;
-use super::task::{Sender, Tasks, Way};
+use super::task::{Failure, Sender, Tasks, Way};
 use crate::redis::error::Error;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Pipeline, ProtocolVersion, RedisResult, Value};
@@ -26,11 +26,16 @@ impl Tasks<Single> {
     ///
     /// [`Error::Settings`] outside of tokio, if there is only the feature `redis-tokio`.
     pub(crate) fn new(client: &Client, limits: Limits, own: u64) -> Result<Self, Error> {
+        Self::in_runtime(client, limits, Runtime::current()?, own)
+    }
+
+    /// As [`new`](Self::new), its connections driven by this runtime.
+    pub(super) fn in_runtime(client: &Client, limits: Limits, runtime: Runtime, own: u64) -> Result<Self, Error> {
         let info = client.get_connection_info().clone();
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let tcp = limits.tcp(info.tcp_settings().clone());
         let client = Client::open(info.set_tcp_settings(tcp).set_redis_settings(settings))?;
-        Ok(Self::with(Single { client }, limits, Runtime::current()?, own))
+        Ok(Self::with(Single { client }, limits, runtime, own))
     }
 
     /// At this address.
@@ -70,8 +75,8 @@ impl Way for Single {
         self.connect(limits, sender)
     }
 
-    async fn send(connection: &mut MultiplexedConnection, commands: Pipeline) -> RedisResult<Vec<Value>> {
-        connection.send_packed_commands(&commands, 0, commands.len()).await
+    async fn send(connection: &mut MultiplexedConnection, commands: Pipeline) -> Result<Vec<Value>, Failure> {
+        Ok(connection.send_packed_commands(&commands, 0, commands.len()).await?)
     }
 
     async fn subscribe(connection: &MultiplexedConnection, channels: &[Arc<str>]) -> RedisResult<()> {

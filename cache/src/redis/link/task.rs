@@ -11,7 +11,7 @@ use crate::redis::push::Pushes;
 use crate::redis::reply;
 use crate::time::BoxFuture;
 use parking_lot::Mutex;
-use redis::{Pipeline, PushInfo, PushKind, RedisResult, Value};
+use redis::{Pipeline, PushInfo, PushKind, RedisError, RedisResult, Value};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -51,13 +51,32 @@ pub(crate) trait Way: fmt::Debug + Send + Sync + 'static {
     fn send(
         connection: &mut Self::Connection,
         commands: Pipeline,
-    ) -> impl Future<Output = RedisResult<Vec<Value>>> + Send;
+    ) -> impl Future<Output = Result<Vec<Value>, Failure>> + Send;
 
     /// Subscribes to the channels, and waits for the server's answer. If some fail, the others are subscribed to all the same.
     fn subscribe(connection: &Self::Listening, channels: &[Arc<str>]) -> impl Future<Output = RedisResult<()>> + Send;
 
     /// Waits for any answer. Only for what does not repair itself.
     fn ping(connection: &mut Self::Listening) -> impl Future<Output = RedisResult<()>> + Send;
+}
+
+/// Why commands have no replies.
+pub(crate) struct Failure {
+    error: Error,
+    /// None came in time.
+    is_timeout: bool,
+}
+
+impl From<RedisError> for Failure {
+    fn from(error: RedisError) -> Self {
+        Self { is_timeout: error.is_timeout(), error: error.into() }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { is_timeout: false, error }
+    }
 }
 
 /// A connection that all tasks share, and [another](Listener) over which things are pushed. It connects when the first command is
@@ -168,7 +187,7 @@ impl<W: Way> Shared<W> {
     }
 
     /// The replies, if they are those to the commands; and whether the connection is of any use after this.
-    fn judge(&self, health: &Arc<Health>, replies: RedisResult<Vec<Value>>) -> Result<Vec<Value>, Error> {
+    fn judge(&self, health: &Arc<Health>, replies: Result<Vec<Value>, Failure>) -> Result<Vec<Value>, Error> {
         match replies {
             Ok(replies) => {
                 health.answers();
@@ -186,12 +205,12 @@ impl<W: Way> Shared<W> {
                 }
                 Ok(replies)
             }
-            Err(error) => {
-                let is_dead = !error.is_timeout() || health.is_dead(self.limits);
+            Err(Failure { error, is_timeout }) => {
+                let is_dead = !is_timeout || health.is_dead(self.limits);
                 if is_dead && !W::REPAIRS_ITSELF {
                     self.give_up(health);
                 }
-                Err(error.into())
+                Err(error)
             }
         }
     }

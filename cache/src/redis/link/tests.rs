@@ -1,5 +1,7 @@
 //! The links against real servers.
 
+#[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
+mod asked;
 mod blocking;
 #[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
 mod cluster;

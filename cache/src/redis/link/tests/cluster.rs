@@ -17,7 +17,7 @@ use redis::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const OPTIONS: [&str; 8] = [
+pub(super) const OPTIONS: [&str; 8] = [
     "--cluster-enabled",
     "yes",
     "--cluster-config-file",
@@ -36,7 +36,7 @@ fn one_node() -> Server {
     server
 }
 
-fn is_whole(server: &Server) {
+pub(super) fn is_whole(server: &Server) {
     eventually("the cluster is whole", || server.ask::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:ok"));
 }
 
@@ -292,17 +292,7 @@ fn a_key_that_has_gone_ahead_of_its_slot_is_found() {
 /// The client knows those that have slots.
 #[test]
 fn a_key_that_has_gone_to_a_server_without_slots_is_found() {
-    let servers = two_nodes();
-    let third = Server::with(&OPTIONS);
-    servers[0].ask::<String>(&["CLUSTER", "MEET", "127.0.0.1", &third.port().to_string()]);
-    let ids = [&servers[0], &third].map(|server| server.ask::<String>(&["CLUSTER", "MYID"]));
-    eventually("they know each other", || {
-        let knows = |server: &Server, id: &String| server.ask::<String>(&["CLUSTER", "NODES"]).contains(id);
-        knows(&third, &ids[0]) && knows(&servers[0], &ids[1])
-    });
-    is_whole(&third);
-    third.ask::<String>(&["CLUSTER", "SETSLOT", "3300", "IMPORTING", &ids[0]]);
-    servers[0].ask::<String>(&["CLUSTER", "SETSLOT", "3300", "MIGRATING", &ids[1]]);
+    let (servers, third) = super::asked::moving();
     everywhere(|place| {
         let link = link(place, &servers[0], patient());
         for value in ["1", "2"] {

@@ -44,8 +44,12 @@ impl Proxy {
         Self { port, server, accepted, silent_before, ended }
     }
 
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(super) fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}/", self.port)
+        format!("redis://127.0.0.1:{}/", self.port())
     }
 
     /// As a name that is another server's from now on.
