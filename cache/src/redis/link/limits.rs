@@ -1,7 +1,6 @@
 //! How long a link waits.
 
 use parking_lot::Mutex;
-#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 use redis::io::tcp::TcpSettings;
 use std::time::{Duration, Instant};
 
@@ -34,17 +33,33 @@ impl Limits {
         }
     }
 
-    /// With these a peer that has vanished, and says nothing, is given up by the kernel: after as long as one that does not answer,
-    /// instead of a quarter of an hour. One that only hangs goes on to acknowledge what it is sent. What is set already stays.
+    /// For tasks. With these a peer that has vanished, and says nothing, is given up by the kernel: after as long as one that does
+    /// not answer, instead of a quarter of an hour. One that only hangs goes on to acknowledge what it is sent, until it has no room
+    /// for more. What is set already stays, but for the [lingering](given_up).
     #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
     pub(super) fn tcp(self, settings: TcpSettings) -> TcpSettings {
         let gone = self.response.saturating_mul(DEAD).clamp(Duration::from_secs(2), Duration::from_secs(60));
-        #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
-        let settings = if settings.user_timeout().is_none() { settings.set_user_timeout(gone) } else { settings };
+        let settings = given_up(settings, gone);
         #[cfg(not(target_family = "wasm"))]
         let settings = if settings.keepalive().is_none() { settings.set_keepalive(keepalive(gone)) } else { settings };
         settings
     }
+
+    /// For threads, which close a connection that has not answered in time.
+    pub(super) fn tcp_of_threads(self, settings: TcpSettings) -> TcpSettings {
+        given_up(settings, self.response)
+    }
+}
+
+/// What the peer does not acknowledge for so long is given up, and at once if the connection is closed. Otherwise the kernel would
+/// go on to send it for minutes after that: a write that has failed would be carried out over what was written since.
+fn given_up(settings: TcpSettings, after: Duration) -> TcpSettings {
+    let settings = settings.set_linger_time(Duration::ZERO);
+    #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+    let settings = if settings.user_timeout().is_none() { settings.set_user_timeout(after) } else { settings };
+    #[cfg(not(any(target_os = "android", target_os = "fuchsia", target_os = "linux")))]
+    let _ = after;
+    settings
 }
 
 /// A connection that has not answered for so many times the limit of a reply is given up: a router may have forgotten it, and
@@ -128,11 +143,21 @@ mod tests {
             #[cfg(target_os = "linux")]
             assert_eq!(tcp.user_timeout(), Some(Duration::from_secs(seconds)));
             assert!(tcp.keepalive().is_some(), "{seconds}");
+            // There is no other way to see that.
+            assert!(format!("{tcp:?}").contains("linger_time: Some(0ns)"), "{tcp:?}");
         }
         #[cfg(target_os = "linux")]
         {
             let of_the_user = TcpSettings::default().set_user_timeout(Duration::from_secs(7));
-            assert_eq!(Limits::default().tcp(of_the_user).user_timeout(), Some(Duration::from_secs(7)));
+            assert_eq!(Limits::default().tcp(of_the_user.clone()).user_timeout(), Some(Duration::from_secs(7)));
+            assert_eq!(Limits::default().tcp_of_threads(of_the_user).user_timeout(), Some(Duration::from_secs(7)));
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_is_not_waited_for_longer_than_it_waits_itself() {
+        let limits = Limits::default();
+        assert_eq!(limits.tcp_of_threads(TcpSettings::default()).user_timeout(), Some(limits.response));
     }
 }

@@ -3,6 +3,7 @@
 #[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
 mod asked;
 mod blocking;
+mod close;
 #[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
 mod cluster;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]

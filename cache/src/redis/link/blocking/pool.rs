@@ -130,7 +130,8 @@ impl Pool {
         let limit = in_time(self.limits.connect).ok_or(Error::Busy)?;
         let info = self.client.get_connection_info();
         let mute = RedisConnectionInfo::default().set_skip_set_lib_name();
-        let client = Client::open(info.clone().set_redis_settings(mute))?;
+        let tcp = self.limits.tcp_of_threads(info.tcp_settings().clone());
+        let client = Client::open(info.clone().set_redis_settings(mute).set_tcp_settings(tcp))?;
         let mut connection = client.get_connection_with_timeout(limit)?;
         let left = limit.saturating_sub(begun.elapsed());
         greet(&mut connection, info.redis_settings(), left)?;
