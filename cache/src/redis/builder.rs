@@ -119,7 +119,8 @@ impl<C> Builder<C> {
         Builder { prefix, schema, codec, limits, generation_life }
     }
 
-    /// How long to wait for a connection.
+    /// How long to wait for a connection. For one to a server of a cluster it is a quarter of the
+    /// [time for a reply](Self::response_timeout) at most, as all requests wait while the client looks for servers.
     ///
     /// # Examples
     ///

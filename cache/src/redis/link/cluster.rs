@@ -52,7 +52,7 @@ impl Cluster {
         ClusterClientBuilder::new(self.nodes.clone())
             .tcp_settings(limits.tcp(tcp))
             .use_protocol(ProtocolVersion::RESP3)
-            .connection_timeout(limits.connect)
+            .connection_timeout(limits.connect_to_each())
             .response_timeout(limits.response)
             // Of all requests, also while the connections are being made anew.
             .overall_response_timeout(Some(limits.response))

@@ -33,6 +33,14 @@ impl Limits {
         }
     }
 
+    /// For a connection to one server of a cluster: while the client looks where the keys are it connects to all servers that it
+    /// has no connection to, and nobody's requests go on. A server that does not answer is looked for again and again, so a request
+    /// for another may wait for that twice, and then needs time for its own reply.
+    #[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
+    pub(super) fn connect_to_each(self) -> Duration {
+        self.connect.min(self.response / 4)
+    }
+
     /// For tasks. With these a peer that has vanished, and says nothing, is given up by the kernel: after as long as one that does
     /// not answer, instead of a quarter of an hour. One that only hangs goes on to acknowledge what it is sent, until it has no room
     /// for more. What is set already stays, but for the [lingering](given_up).

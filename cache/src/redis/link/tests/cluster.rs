@@ -58,6 +58,11 @@ fn link(place: &Place, server: &Server, limits: Limits) -> ClusterLink {
     place.make(|| ClusterLink::open([server.url()], limits, OWN))
 }
 
+/// Within the short limits it may take more than one attempt.
+fn connected(place: &Place, link: &ClusterLink) {
+    eventually("it is connected", || place.run(get(link, "a")).is_ok());
+}
+
 async fn get(link: &ClusterLink, key: &str) -> Result<Value, Error> {
     link.send(commands([&["GET", key]])).await.map(|mut replies| replies.remove(0))
 }
@@ -339,7 +344,7 @@ fn a_server_that_is_killed_is_away_and_works_when_it_is_back_and_pushes() {
         let link = link(place, &server, SHORT);
         let (watching, told) = watch(&link, "c", 7);
         assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
-        place.run(get(&link, "a")).unwrap();
+        connected(place, &link);
         server.kill();
         for _ in 0..3 {
             let start = Instant::now();
@@ -362,6 +367,7 @@ fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
     let server = one_node();
     everywhere(|place| {
         let link = link(place, &server, SHORT);
+        connected(place, &link);
         for key in ["a", "b", "c"] {
             place.run(link.send(commands([&["SET", key, key]]))).unwrap();
         }
@@ -382,6 +388,7 @@ fn a_command_whose_reply_is_lost_is_sent_once() {
     let server = one_node();
     everywhere(|place| {
         let link = link(place, &server, SHORT);
+        connected(place, &link);
         place.run(link.send(commands([&["SET", "count", "0"]]))).unwrap();
         for number in 1..4 {
             server.pause();
@@ -391,6 +398,33 @@ fn a_command_whose_reply_is_lost_is_sent_once() {
             eventually("the server does it", || is(number));
             assert!(is(number));
         }
+    });
+}
+
+/// The client looks for it whenever somebody wants one of its keys.
+#[test]
+fn a_server_that_cannot_be_connected_to_costs_the_keys_of_others_no_error() {
+    let mut servers = two_nodes();
+    for (setting, value) in [("cluster-require-full-coverage", "no"), ("cluster-node-timeout", "600000")] {
+        servers[1].ask::<String>(&["CONFIG", "SET", setting, value]);
+    }
+    servers[0].kill();
+    let _mute = std::net::TcpListener::bind(("127.0.0.1", servers[0].port())).expect("it is free again");
+    let limits = Limits { response: Duration::from_secs(2), ..patient() };
+    everywhere(|place| {
+        let link = link(place, &servers[1], limits);
+        // `b` is of the first, `a` of the second.
+        let want_lost = async {
+            loop {
+                assert!(get(&link, "b").await.is_err());
+            }
+        };
+        let want_others = async {
+            for _ in 0..4 {
+                assert_eq!(get(&link, "a").await.unwrap(), Value::Nil);
+            }
+        };
+        place.run(futures_lite::future::or(want_lost, want_others));
     });
 }
 
