@@ -60,8 +60,9 @@
 //! ```
 //!
 //! If the URL names a database also `+select`; in a cluster also `+spublish +ssubscribe +asking +cluster|slots`. Without the
-//! right to publish or to subscribe all works, and those who wait look at the server every few milliseconds instead. `CONFIG`,
-//! keyspace events and modules are not used.
+//! right to subscribe all works, and those who wait look at the server every few milliseconds instead. Without the right to
+//! publish it is as if all that is pushed were lost: who listens looks every 100 ms only. `CONFIG`, keyspace events and modules
+//! are not used.
 //!
 //! If a server says that it is a replica, connections are made anew, once in two seconds at most: another may have taken over under
 //! its name. In a cluster the client finds it.
