@@ -6,7 +6,8 @@ use crate::redis::link::limits::Retreats;
 use crate::redis::reply;
 use crate::time_limit::TimeLimit;
 use parking_lot::{Condvar, Mutex};
-use redis::{Client, Cmd, Connection, Pipeline, RedisConnectionInfo, Value};
+use redis::{Client, Cmd, Connection, ConnectionAddr, Pipeline, RedisConnectionInfo, Value};
+use std::net::ToSocketAddrs;
 use std::time::{Duration, Instant};
 
 /// The connections to a server. Whoever finds all of them in use waits for one.
@@ -132,7 +133,7 @@ impl Pool {
         let mute = RedisConnectionInfo::default().set_skip_set_lib_name();
         let tcp = self.limits.tcp_of_threads(info.tcp_settings().clone());
         let client = Client::open(info.clone().set_redis_settings(mute).set_tcp_settings(tcp))?;
-        let mut connection = client.get_connection_with_timeout(limit)?;
+        let mut connection = client.get_connection_with_timeout(share(limit, addresses(info.addr())))?;
         let left = limit.saturating_sub(begun.elapsed());
         greet(&mut connection, info.redis_settings(), left)?;
         connection.set_read_timeout(Some(self.limits.response))?;
@@ -156,6 +157,23 @@ impl Pool {
 fn in_time(limit: Duration) -> Option<Duration> {
     let limit = TimeLimit::left().map_or(limit, |left| left.min(limit));
     (!limit.is_zero()).then_some(limit)
+}
+
+/// To how many addresses the client connects, one after the other: those of a name.
+fn addresses(addr: &ConnectionAddr) -> usize {
+    match addr {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            // What has no address is for the client to report.
+            (host.as_str(), *port).to_socket_addrs().map_or(1, Iterator::count)
+        }
+        _ => 1,
+    }
+}
+
+/// The client waits that long for each of them.
+fn share(limit: Duration, addresses: usize) -> Duration {
+    let addresses = u32::try_from(addresses).unwrap_or(u32::MAX).max(1);
+    (limit / addresses).max(Duration::from_millis(1))
 }
 
 /// Says who it is, and which database it uses.
@@ -213,4 +231,24 @@ fn exchange(connection: &mut Connection, bytes: &[u8], replies: usize, limit: Du
         connection.set_write_timeout(Some(limit))?;
     }
     Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_divided_among_the_addresses_of_a_name() {
+        let second = Duration::from_secs(1);
+        assert_eq!(
+            [0, 1, 2, 4, 1_000_000].map(|count| share(second, count)),
+            [1_000, 1_000, 500, 250, 1].map(Duration::from_millis)
+        );
+        assert_eq!(share(Duration::MAX, 2), Duration::MAX / 2);
+        let local = ("localhost", 1).to_socket_addrs().expect("it has a name").count();
+        for (host, count) in [("127.0.0.1", 1), ("::1", 1), ("localhost", local), ("a name. of nobody", 1)] {
+            assert_eq!(addresses(&ConnectionAddr::Tcp(host.to_owned(), 1)), count, "{host}");
+        }
+        assert_eq!(addresses(&ConnectionAddr::Unix("/nowhere".into())), 1);
+    }
 }
