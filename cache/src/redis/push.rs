@@ -134,7 +134,13 @@ impl Pushes {
 
     /// The channels that somebody watches, or has watched, and that are not listened to.
     pub(super) fn silent(&self) -> Vec<Arc<str>> {
-        self.state.lock().silent()
+        self.state.lock().channels(false)
+    }
+
+    /// The channels that are listened to.
+    #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
+    pub(super) fn listened_to(&self) -> Vec<Arc<str>> {
+        self.state.lock().channels(true)
     }
 
     /// The server has confirmed that the channel is listened to, over the connection of this number.
@@ -216,9 +222,9 @@ impl Pushes {
 }
 
 impl State {
-    fn silent(&self) -> Vec<Arc<str>> {
-        let silent = self.channels.iter().filter(|(_, channel)| !channel.listening.load(Ordering::Acquire));
-        silent.map(|(name, _)| Arc::clone(name)).collect()
+    fn channels(&self, listening: bool) -> Vec<Arc<str>> {
+        let those = self.channels.iter().filter(|(_, channel)| channel.listening.load(Ordering::Acquire) == listening);
+        those.map(|(name, _)| Arc::clone(name)).collect()
     }
 
     /// The channel, and whether it is new.

@@ -146,6 +146,18 @@ impl Way for Cluster {
         answers.await.into_iter().collect()
     }
 
+    /// A key of that name would be where the channel is, and is asked for over the same connection. Whether there is one does not
+    /// matter, nor whether this user may know.
+    async fn is_there(connection: &ClusterConnection, channel: &str) -> bool {
+        let mut connection = connection.clone();
+        let command = redis::cmd("PTTL").arg(channel).to_owned();
+        match connection.req_packed_command(&command).await {
+            Ok(_) => true,
+            // Keys are about to move, but the channel has not.
+            Err(error) => matches!(error.kind(), ErrorKind::Server(ServerErrorKind::Ask | ServerErrorKind::TryAgain)),
+        }
+    }
+
     /// It repairs itself.
     async fn ping(_connection: &mut ClusterConnection) -> RedisResult<()> {
         Ok(())

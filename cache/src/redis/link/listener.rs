@@ -5,6 +5,7 @@ use super::health::Health;
 use super::limits::Pauses;
 use super::runtime::Runtime;
 use super::task::{Sender, Way};
+use crate::many::together::all;
 use crate::redis::push::Pushes;
 use event_listener::{Event, EventListener};
 use futures_lite::future::or;
@@ -19,8 +20,8 @@ use std::time::Duration;
 /// a server allows a client that has subscribed far less memory for what it has not read yet.
 ///
 /// It subscribes to whatever is not listened to. When nothing has come for a second, it asks the server whether it is there, so
-/// a connection that is dead and does not say so is replaced. The connections to a cluster repair themselves, and their
-/// [settings](Limits::tcp) see to that.
+/// a connection that is dead and does not say so is replaced. The connections to a cluster repair themselves, but only when they
+/// are used, or break: so every few seconds the servers are asked, one for each channel, whether they answer, and still have it.
 pub(super) struct Listener<W> {
     way: Arc<W>,
     limits: Limits,
@@ -49,6 +50,9 @@ struct Line {
 }
 
 const SILENCE: Duration = Duration::from_secs(1);
+
+/// How often the servers of a cluster are asked.
+const ROUNDS: Duration = Duration::from_secs(5);
 
 impl<W: Way> Listener<W> {
     pub(super) fn new(way: Arc<W>, limits: Limits, runtime: Runtime, pushes: Weak<Pushes>) -> Self {
@@ -131,8 +135,10 @@ impl<W: Way> Listener<W> {
             }
             pauses.reset();
             if W::REPAIRS_ITSELF {
-                woken.await;
-            } else if is_silent(woken).await {
+                if is_silent(woken, ROUNDS).await {
+                    self.look_for(&connection, line).await;
+                }
+            } else if is_silent(woken, SILENCE).await {
                 self.check(&mut connection, line).await;
             }
         }
@@ -160,6 +166,18 @@ impl<W: Way> Listener<W> {
                 Ok(()) => return line.health.answers(),
                 Err(error) => self.judge(line, &error),
             }
+        }
+    }
+
+    /// Looks which channels are where they are listened to. The others are lost, and are subscribed to again.
+    async fn look_for(&self, connection: &W::Listening, line: &Line) {
+        let Some(channels) = self.pushes.upgrade().map(|pushes| pushes.listened_to()) else { return };
+        // What breaks meanwhile is known, and has another number.
+        let number = line.number.load(Ordering::Relaxed);
+        let there = all(channels.iter().map(|channel| W::is_there(connection, channel))).await;
+        let Some(pushes) = self.pushes.upgrade() else { return };
+        for (channel, _) in channels.iter().zip(there).filter(|(_, is_there)| !is_there) {
+            pushes.lost(number, channel.as_bytes());
         }
     }
 
@@ -223,13 +241,13 @@ impl Line {
 }
 
 /// Whether nothing wakes it for a while.
-async fn is_silent(woken: EventListener) -> bool {
+async fn is_silent(woken: EventListener, silence: Duration) -> bool {
     let woken = async {
         woken.await;
         false
     };
     let silence = async {
-        Delay::new(SILENCE).await;
+        Delay::new(silence).await;
         true
     };
     or(woken, silence).await

@@ -133,6 +133,11 @@ impl Way for Single {
         connection.clone().subscribe(channels).await
     }
 
+    /// It does not repair itself.
+    async fn is_there(_connection: &MultiplexedConnection, _channel: &str) -> bool {
+        true
+    }
+
     async fn ping(connection: &mut MultiplexedConnection) -> RedisResult<()> {
         connection.send_packed_command(&redis::cmd("PING")).await.map(drop)
     }

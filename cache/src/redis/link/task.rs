@@ -56,6 +56,10 @@ pub(crate) trait Way: fmt::Debug + Send + Sync + 'static {
     /// Subscribes to the channels, and waits for the server's answer. If some fail, the others are subscribed to all the same.
     fn subscribe(connection: &Self::Listening, channels: &[Arc<str>]) -> impl Future<Output = RedisResult<()>> + Send;
 
+    /// Whether the server of the channel answers, and has it, as far as is known here. Only for what repairs itself, and begins to
+    /// if not.
+    fn is_there(connection: &Self::Listening, channel: &str) -> impl Future<Output = bool> + Send;
+
     /// Waits for any answer. Only for what does not repair itself.
     fn ping(connection: &mut Self::Listening) -> impl Future<Output = RedisResult<()>> + Send;
 }

@@ -200,6 +200,27 @@ fn channels_of_a_server_that_hangs_hold_up_no_others() {
     });
 }
 
+/// Another may have taken over, and this one does not say so.
+#[test]
+fn a_server_that_hangs_for_long_is_not_listened_to() {
+    let servers = two_nodes();
+    let limits = Limits { response: Duration::from_secs(1), ..patient() };
+    everywhere(|place| {
+        let link = link(place, &servers[1], limits);
+        let (watching, told) = watch(&link, "{b}:c", 7);
+        let (other, other_told) = watch(&link, "{a}:c", 7);
+        for told in [&told, &other_told] {
+            assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        }
+        servers[0].pause();
+        eventually("it notices", || !watching.is_listening());
+        eventually("the other server answers", || other.is_listening());
+        servers[0].resume();
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        assert!(watching.is_listening());
+    });
+}
+
 /// What is to be pushed goes to other servers than what is written.
 #[test]
 fn a_server_that_hangs_holds_up_no_write_elsewhere_and_a_clearing_once() {
