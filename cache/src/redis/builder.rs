@@ -119,9 +119,12 @@ impl<C> Builder<C> {
         Builder { prefix, schema, codec, limits, generation_life }
     }
 
-    /// How long to wait for a connection. If the name of a server has several addresses, a store for threads waits for each of them
-    /// for its share of that. To look the name up may take longer: the system does not limit that. For one to a server of a cluster it is a quarter of the
-    /// [time for a reply](Self::response_timeout) at most, as all requests wait while the client looks for servers.
+    /// How long to wait for a connection.
+    ///
+    /// If the name of a server has several addresses, a store for threads waits for each of them for its share of that; to look the
+    /// name up may take longer, as the system does not limit that. For a connection to one server of a cluster it is a third of the
+    /// [time for a reply](Self::response_timeout) at most, TLS and log-in included, as all requests wait while the client looks for
+    /// servers: where that is too short, no server can be reached, so set a longer one.
     ///
     /// # Examples
     ///

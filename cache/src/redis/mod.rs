@@ -28,7 +28,8 @@
 //!
 //! Here the [prefix](Builder::prefix) is `shop`, of four bytes, and the [schema](Builder::schema) 2. Leases and epochs always
 //! expire. Values expire when they are of no more use. The generation stays; if the server loses it, all values are lost, so
-//! let it evict what expires only (`volatile-lru`, say) if you can. Cleared values are not removed: they expire.
+//! let it evict what expires only (`volatile-lru`, say) if you can. Cleared values are not removed: they expire. Those that were to
+//! last for ever (`Duration::MAX`) do not, nor are they evicted then, so give values an end if you clear.
 //!
 //! Whatever is not a string under one of these names is left alone, and is [`Error::WrongType`]. What is a string and cannot be
 //! read is a miss, is counted, and is overwritten.

@@ -38,7 +38,7 @@ impl Limits {
     /// for another may wait for that twice, and then needs time for its own reply.
     #[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
     pub(super) fn connect_to_each(self) -> Duration {
-        self.connect.min(self.response / 4)
+        self.connect.min(self.response / 3)
     }
 
     /// For tasks. With these a peer that has vanished, and says nothing, is given up by the kernel: after as long as one that does
