@@ -237,5 +237,7 @@ fn a_server_does_not_outlive_a_test_whose_terminal_hangs_up() {
     let (_, told) = child.wait_for(1, "port ");
     let port: u16 = told["port ".len()..].parse().expect("a number");
     child.signal_group(Signal::HangUp);
+    // Where all that was started from a terminal that has gone ignores hang-ups, it goes on.
+    child.signal(Signal::Kill);
     until("its server has ended", || TcpStream::connect(("127.0.0.1", port)).is_err().then_some(()));
 }
