@@ -269,8 +269,10 @@ impl<C> Builder<C> {
     /// connects when it is first used, so the server may be away until then.
     ///
     /// With the feature `redis-tokio` its connections are driven by the runtime of tokio in which this is called, if it is called
-    /// in one; otherwise, with `redis-smol`, by smol's own threads. Its futures may be polled on any executor either way. A runtime
-    /// of tokio must be driven for as long as the store is used, one of a single thread too: while nobody runs it, requests hang.
+    /// in one; otherwise, with `redis-smol`, by smol's own threads. Its futures may be polled on any executor either way; with both
+    /// features, a runtime of tokio that polls them needs its timers (`enable_time`), which the client uses wherever it finds one. A
+    /// runtime of tokio that drives the connections must be driven for as long as the store is used, one of a single thread too:
+    /// while nobody runs it, requests hang.
     ///
     /// # Errors
     ///

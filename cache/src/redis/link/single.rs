@@ -9,9 +9,6 @@ use redis::{AsyncConnectionConfig, Client, Pipeline, ProtocolVersion, RedisResul
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
-#[cfg(feature = "redis-smol")]
-use {futures_lite::future::or, std::io};
 
 /// A connection to one server that all tasks share, and one for what is pushed.
 pub(crate) type TaskLink = Tasks<Single>;
@@ -19,17 +16,6 @@ pub(crate) type TaskLink = Tasks<Single>;
 /// One server.
 pub(crate) struct Single {
     client: Client,
-    #[cfg(feature = "redis-smol")]
-    runtime: Runtime,
-}
-
-/// A connection that commands are sent over.
-#[derive(Clone)]
-pub(crate) struct Line {
-    connection: MultiplexedConnection,
-    /// How long to wait for a reply, if the connection itself does not see to that.
-    #[cfg(feature = "redis-smol")]
-    limit: Option<Duration>,
 }
 
 impl Tasks<Single> {
@@ -49,12 +35,7 @@ impl Tasks<Single> {
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let tcp = limits.tcp(info.tcp_settings().clone());
         let client = Client::open(info.set_tcp_settings(tcp).set_redis_settings(settings))?;
-        let way = Single {
-            client,
-            #[cfg(feature = "redis-smol")]
-            runtime: runtime.clone(),
-        };
-        Ok(Self::with(way, limits, runtime, own))
+        Ok(Self::with(Single { client }, limits, runtime, own))
     }
 
     /// At this address.
@@ -67,44 +48,23 @@ impl Tasks<Single> {
     }
 }
 
-impl Single {
-    async fn open(
-        client: Client,
-        connect: Duration,
-        response: Option<Duration>,
-        sender: Sender,
-    ) -> RedisResult<MultiplexedConnection> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(connect))
-            .set_response_timeout(response)
-            .set_push_sender(sender);
-        client.get_multiplexed_async_connection_with_config(&config).await
-    }
-}
-
 impl Way for Single {
-    type Connection = Line;
+    type Connection = MultiplexedConnection;
     type Listening = MultiplexedConnection;
     const REPAIRS_ITSELF: bool = false;
     const IS_CLUSTER: bool = false;
 
-    /// Where smol drives the connection, the client would take the timer of whatever runtime of tokio a command is sent in, which
-    /// may have none.
-    fn connect(&self, limits: Limits, sender: Sender) -> impl Future<Output = RedisResult<Line>> + Send + 'static {
+    fn connect(
+        &self,
+        limits: Limits,
+        sender: Sender,
+    ) -> impl Future<Output = RedisResult<MultiplexedConnection>> + Send + 'static {
         let client = self.client.clone();
-        #[cfg(feature = "redis-smol")]
-        let limit = matches!(self.runtime, Runtime::Smol).then_some(limits.response);
-        #[cfg(not(feature = "redis-smol"))]
-        let limit = None::<Duration>;
-        let response = if limit.is_some() { None } else { Some(limits.response) };
-        async move {
-            let connection = Self::open(client, limits.connect, response, sender).await?;
-            Ok(Line {
-                connection,
-                #[cfg(feature = "redis-smol")]
-                limit,
-            })
-        }
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(limits.connect))
+            .set_response_timeout(Some(limits.response))
+            .set_push_sender(sender);
+        async move { client.get_multiplexed_async_connection_with_config(&config).await }
     }
 
     fn listen(
@@ -112,20 +72,11 @@ impl Way for Single {
         limits: Limits,
         sender: Sender,
     ) -> impl Future<Output = RedisResult<MultiplexedConnection>> + Send + 'static {
-        Self::open(self.client.clone(), limits.connect, Some(limits.response), sender)
+        self.connect(limits, sender)
     }
 
-    async fn send(line: &mut Line, commands: Pipeline) -> Result<Vec<Value>, Failure> {
-        let replies = line.connection.send_packed_commands(&commands, 0, commands.len());
-        #[cfg(feature = "redis-smol")]
-        if let Some(limit) = line.limit {
-            let late = async {
-                smol::Timer::after(limit).await;
-                Err(io::Error::from(io::ErrorKind::TimedOut).into())
-            };
-            return Ok(or(replies, late).await?);
-        }
-        Ok(replies.await?)
+    async fn send(connection: &mut MultiplexedConnection, commands: Pipeline) -> Result<Vec<Value>, Failure> {
+        Ok(connection.send_packed_commands(&commands, 0, commands.len()).await?)
     }
 
     async fn subscribe(connection: &MultiplexedConnection, channels: &[Arc<str>]) -> RedisResult<()> {

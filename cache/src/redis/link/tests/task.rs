@@ -305,26 +305,6 @@ fn a_connection_outlives_the_runtime_that_happens_to_need_it_first() {
     assert_eq!(super::places::tokio().block_on(id()).unwrap(), first);
 }
 
-#[cfg(all(feature = "redis-smol", feature = "redis-tokio"))]
-#[test]
-fn a_runtime_of_tokio_without_timers_will_do() {
-    let server = Server::start();
-    let with_timers = super::places::tokio();
-    let bare = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let open = || TaskLink::open(&server.url(), SHORT, OWN).unwrap();
-    for link in [open(), {
-        let _guard = with_timers.enter();
-        open()
-    }] {
-        eventually("it is connected", || bare.block_on(get(&link, "a")).is_ok());
-        server.pause();
-        let start = Instant::now();
-        assert!(is_away(&bare.block_on(get(&link, "a"))));
-        assert!((SHORT.response..SHORT.response + SLACK).contains(&start.elapsed()), "{:?}", start.elapsed());
-        server.resume();
-    }
-}
-
 #[cfg(not(feature = "redis-smol"))]
 #[test]
 fn outside_of_tokio_no_link_can_be_made() {
