@@ -203,7 +203,7 @@ where
         block_on(self.inner.fly_leased(key, why, None, begun, loader, side))
     }
 
-    /// Refreshes what a read has found, in this thread, if it has its turn `until` then. `None` if it came to nothing.
+    /// Refreshes what a read has found, in this thread, whose caller has time `until` then. `None` if it came to nothing.
     pub(super) fn refresh_here<L>(
         self: &Arc<Self>,
         key: &K,

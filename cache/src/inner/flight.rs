@@ -39,7 +39,7 @@ pub(crate) struct Flight<'f, K, V, E, S> {
     /// Armed before the lease is asked for.
     pushed: Option<EventListener>,
     has_waited: bool,
-    /// What came of asking for the lease, if it was not given.
+    /// What the store has said to who wanted the lease, if it was not given.
     unleased: Option<Unleased>,
     /// Whether there is an old value, which may be served if no new one is stored. If nobody knows, there may be.
     has_old: bool,

@@ -230,7 +230,7 @@ fn a_call_of_a_thread_that_refreshes_by_itself_ends_in_its_time() {
     let builder = Cache::builder().ttl(fresh).stale_while_revalidate(stale).helper_threads(0);
     let cache: Words<_> = builder.store(store).build_blocking();
     cache.put("k", "value".to_owned()).unwrap();
-    std::thread::sleep(Duration::from_millis(20));
+    until("it is stale", || cache.get("k").unwrap().filter(|found| found.source == Source::Stale));
     proxy.once(|words| words[0] == "EVALSHA", Fault::Swallow);
     let begun = Instant::now();
     let call = cache.call("k").timeout(Duration::from_millis(50));

@@ -122,8 +122,11 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                 if is_void {
                     self.inner.counters.add(Count::Invalidated);
                 }
-                let store = !is_void && self.set_found(&value).await;
-                if self.why == Why::Asked && self.unleased == Some(Unleased::Refused) {
+                let store = !is_void && self.set_found(&value);
+                let is_refused = self.why == Why::Asked && self.unleased == Some(Unleased::Refused);
+                // It is not to be kept, so what it replaces is not either.
+                let is_not_kept = !is_void && !store && self.panicked.is_none();
+                if is_refused || (is_not_kept && self.has_old) {
                     self.remove_old().await;
                 }
                 self.loaded = Some(value);
@@ -138,10 +141,9 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     }
 
     /// Makes the entry that is to be published, if the value is to be stored.
-    async fn set_found(&mut self, value: &V) -> bool
+    fn set_found(&mut self, value: &V) -> bool
     where
         V: Clone,
-        S: Store<K, V>,
     {
         let former = match self.why {
             Why::Refresh { cost, .. } => Some(cost),
@@ -153,10 +155,6 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                 self.panicked = Some(panic);
                 return false;
             }
-        }
-        if self.found.is_none() && self.has_old {
-            // It is not to be kept, so what it replaces is not either.
-            self.remove_old().await;
         }
         self.found.is_some()
     }
