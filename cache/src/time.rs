@@ -261,7 +261,8 @@ where
     }
 }
 
-/// `future`, for as long as it takes but not longer than `limit`. The timer is asked only once the future has to wait.
+/// `future`, for as long as it takes but not longer than `limit`. The timer is asked only once the future has to wait, and never
+/// for the longest of all times: not every timer can add that to what its clock shows.
 pub(crate) async fn within<T>(
     limit: Option<Duration>,
     timer: &Arc<dyn Timer>,
@@ -276,6 +277,7 @@ pub(crate) fn pinned_within<T, F: Future<Output = T>>(
     timer: &Arc<dyn Timer>,
     mut future: Pin<&mut F>,
 ) -> impl Future<Output = Option<T>> {
+    let limit = limit.filter(|limit| *limit < Duration::MAX);
     let mut sleep = None;
     std::future::poll_fn(move |cx| {
         if let Poll::Ready(value) = future.as_mut().poll(cx) {
@@ -333,5 +335,19 @@ mod tests {
     #[should_panic(expected = "said to be immediate")]
     fn a_store_that_is_said_to_be_immediate_must_not_wait() {
         at_once(std::future::pending::<()>());
+    }
+
+    #[test]
+    fn no_timer_is_asked_for_the_longest_of_all_times() {
+        let timer: Arc<dyn Timer> = Arc::new(|duration| async move { panic!("asked for {duration:?}") });
+        let waits_once = || {
+            let mut has_waited = false;
+            std::future::poll_fn(move |cx| {
+                cx.waker().wake_by_ref();
+                if std::mem::replace(&mut has_waited, true) { Poll::Ready(7) } else { Poll::Pending }
+            })
+        };
+        assert_eq!(block_on(within(Some(Duration::MAX), &timer, waits_once())), Some(7));
+        assert_eq!(block_on(within(None, &timer, waits_once())), Some(7));
     }
 }

@@ -135,3 +135,26 @@ fn tasks_have_the_same_and_dropping_gives_it_up() {
         assert!(leases.acquire("k", TTL).await.unwrap().is_some());
     });
 }
+
+/// However they came to the server, they are the same leases.
+#[test]
+fn by_a_client_of_ones_own_and_on_a_cluster() {
+    let server = Server::cluster();
+    let client = redis::Client::open(server.url()).unwrap();
+    let builder = || RedisLease::builder().prefix("jobs");
+    let threads = builder().lease_with_client_blocking(client.clone());
+    smol::block_on(async {
+        let tasks = builder().lease_with_client(&client).unwrap();
+        let cluster = builder().lease_cluster([server.url()]).unwrap();
+        let lease = cluster.acquire("k", TTL).await.unwrap().expect("it is free");
+        assert!(threads.acquire("k", TTL).unwrap().is_none());
+        assert!(tasks.acquire("k", TTL).await.unwrap().is_none());
+        assert_eq!(lease.store(b"value", TTL).await.unwrap(), Publication::Stored);
+        assert_eq!(threads.get("k").unwrap().unwrap(), b"value");
+        assert_eq!(tasks.get("k").await.unwrap().unwrap(), b"value");
+        let lease = tasks.acquire("k", TTL).await.unwrap().expect("it is free");
+        assert!(cluster.acquire("k", TTL).await.unwrap().is_none());
+        assert!(lease.release().await.unwrap());
+    });
+    assert!(RedisLease::builder().lease_cluster(Vec::<String>::new()).is_err());
+}

@@ -43,11 +43,11 @@ impl Limits {
 
     /// For tasks. With these a peer that has vanished, and says nothing, is given up by the kernel: after as long as one that does
     /// not answer, instead of a quarter of an hour. One that only hangs goes on to acknowledge what it is sent, until it has no room
-    /// for more. What is set already stays, but for the [lingering](given_up).
+    /// for more. What is set already stays, but for what [all](for_requests) have.
     #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
     pub(super) fn tcp(self, settings: TcpSettings) -> TcpSettings {
         let gone = self.response.saturating_mul(DEAD).clamp(Duration::from_secs(2), Duration::from_secs(60));
-        let settings = given_up(settings, gone);
+        let settings = for_requests(settings, gone);
         #[cfg(not(target_family = "wasm"))]
         let settings = if settings.keepalive().is_none() { settings.set_keepalive(keepalive(gone)) } else { settings };
         settings
@@ -55,14 +55,15 @@ impl Limits {
 
     /// For threads, which close a connection that has not answered in time.
     pub(super) fn tcp_of_threads(self, settings: TcpSettings) -> TcpSettings {
-        given_up(settings, self.response)
+        for_requests(settings, self.response)
     }
 }
 
 /// What the peer does not acknowledge for so long is given up, and at once if the connection is closed. Otherwise the kernel would
-/// go on to send it for minutes after that: a write that has failed would be carried out over what was written since.
-fn given_up(settings: TcpSettings, after: Duration) -> TcpSettings {
-    let settings = settings.set_linger_time(Duration::ZERO);
+/// go on to send it for minutes after that: a write that has failed would be carried out over what was written since. And a request
+/// is sent without waiting until the one before it has been acknowledged, a round trip later.
+fn for_requests(settings: TcpSettings, after: Duration) -> TcpSettings {
+    let settings = settings.set_linger_time(Duration::ZERO).set_nodelay(true);
     #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
     let settings = if settings.user_timeout().is_none() { settings.set_user_timeout(after) } else { settings };
     #[cfg(not(any(target_os = "android", target_os = "fuchsia", target_os = "linux")))]
@@ -151,6 +152,7 @@ mod tests {
             #[cfg(target_os = "linux")]
             assert_eq!(tcp.user_timeout(), Some(Duration::from_secs(seconds)));
             assert!(tcp.keepalive().is_some(), "{seconds}");
+            assert!(tcp.nodelay());
             // There is no other way to see that.
             assert!(format!("{tcp:?}").contains("linger_time: Some(0ns)"), "{tcp:?}");
         }
@@ -166,6 +168,7 @@ mod tests {
     #[test]
     fn a_thread_is_not_waited_for_longer_than_it_waits_itself() {
         let limits = Limits::default();
-        assert_eq!(limits.tcp_of_threads(TcpSettings::default()).user_timeout(), Some(limits.response));
+        let tcp = limits.tcp_of_threads(TcpSettings::default());
+        assert_eq!((tcp.user_timeout(), tcp.nodelay()), (Some(limits.response), true));
     }
 }

@@ -43,6 +43,7 @@ impl Tasks<Single> {
     /// # Errors
     ///
     /// As [`new`](Self::new), and if the URL makes no sense.
+    #[cfg(test)]
     pub(crate) fn open(url: &str, limits: Limits, own: u64) -> Result<Self, Error> {
         Self::new(&Client::open(url)?, limits, own)
     }
