@@ -121,7 +121,9 @@ where
                 Arc::clone(self).fly(key.to_owned(), why, begun, async move { Some(loader().await.told()) })
             };
             let (flown, role) = if inner.coalescing.load(Ordering::Relaxed) {
-                match self.group.call(key).run(work).await {
+                let call = self.group.call(key);
+                let call = if self.detaches { call.detach() } else { call };
+                match call.run(work).await {
                     Ok(outcome) => (outcome.value, outcome.role),
                     Err(CallError::Reentrant) => return Err(Error::Reentrant),
                     Err(error) => unreachable!("no limit was set: {error}"),

@@ -66,6 +66,61 @@ fn a_lone_leader_that_is_dropped_leaves_the_key_free() {
     });
 }
 
+/// Also one whose loader then panics.
+fn a_detached_load_goes_on_when_its_callers_have_left(executor: Executor) {
+    let kept: Arc<Mutex<Vec<BoxFuture>>> = Arc::default();
+    let spawner = {
+        let kept = Arc::clone(&kept);
+        move |work| kept.lock().unwrap().push(work)
+    };
+    let (cache, _) = plain(|builder| builder.spawner(spawner).detach_loads(true).max_loads(1));
+    let gate = Arc::new(Mutex::new(false));
+    let loader = |value: u32| {
+        let gate = Arc::clone(&gate);
+        move || async move {
+            while !*gate.lock().unwrap() {
+                yield_now().await;
+            }
+            assert!(value > 0, "a loader's panic");
+            Ok(value)
+        }
+    };
+    let spawned = || std::mem::take(&mut *kept.lock().unwrap());
+    block_on(async {
+        let mut first = Box::pin(cache.get_or_load("k", loader(1)));
+        let mut second = Box::pin(cache.get_or_load("k", || ok(2)));
+        assert!(poll_once(&mut first).await.is_none() && poll_once(&mut second).await.is_none());
+        drop(first);
+        assert!(kept.lock().unwrap().is_empty(), "another waits for it");
+        drop(second);
+        let mut third = Box::pin(cache.get_or_load("k", || ok(3)));
+        assert!(poll_once(&mut third).await.is_none(), "it joins");
+        *gate.lock().unwrap() = true;
+        for work in spawned() {
+            executor.drive(work);
+        }
+        assert_eq!(told(third.await).0, 1);
+        assert_eq!(told(cache.get_or_load("k", || ok(4)).await), (1, Source::Hit));
+
+        *gate.lock().unwrap() = false;
+        let mut fails = Box::pin(cache.get_or_load("panics", loader(0)));
+        assert!(poll_once(&mut fails).await.is_none());
+        drop(fails);
+        *gate.lock().unwrap() = true;
+        for work in spawned() {
+            executor.drive(work);
+        }
+        assert_eq!(told(cache.get_or_load("panics", || ok(5)).await), (5, Source::Loaded));
+    });
+    assert_eq!((cache.stats().loads, cache.stats().load_errors), (3, 1));
+}
+
+#[test]
+#[should_panic(expected = "detach_loads needs a spawner")]
+fn loads_are_not_detached_without_a_spawner() {
+    plain(|builder| builder.detach_loads(true));
+}
+
 /// As its documentation says. A call's own time limit ends its wait.
 #[test]
 fn a_batch_that_is_kept_and_not_polled_holds_up_its_keys_until_it_is_dropped() {
@@ -367,6 +422,7 @@ macro_rules! on_each {
 
 on_each! {
     a_load_that_takes_too_long_is_dropped_and_all_are_told;
+    a_detached_load_goes_on_when_its_callers_have_left;
     a_call_with_a_deadline_ends_and_the_load_goes_on_for_others;
     a_deadline_ends_with_the_old_value_where_there_is_one;
     j4_whatever_a_spawner_does_the_hit_returns_and_a_later_one_may_refresh;
