@@ -105,7 +105,8 @@ where
         W: FnOnce() -> F,
         F: Future<Output = V> + Send + 'static,
     {
-        let Self { group, key, make_key, options, detach } = self;
+        let Self { group, key, make_key, options, default_share_if, detach } = self;
+        let options = options.with_default(default_share_if);
         let mut call = OwnedCall::new(&group.group, key, make_key, options, detach, work);
         poll_fn(move |cx| call.poll(cx))
     }
@@ -146,7 +147,8 @@ where
         W: FnOnce() -> F,
         F: Future<Output = V>,
     {
-        let Self { group, key, make_key, options, detach: _ } = self;
+        let Self { group, key, make_key, options, default_share_if, detach: _ } = self;
+        let options = options.with_default(default_share_if);
         InlineCall::new(&*group.group, key, make_key, options, work)
     }
 
@@ -178,7 +180,8 @@ where
         V: Clone,
         P: FnOnce(&V) -> bool,
     {
-        let Self { group, key, make_key, options, detach: _ } = self;
+        let Self { group, key, make_key, options, default_share_if, detach: _ } = self;
+        let options = options.with_default(default_share_if);
         group.group.execute(key, make_key, work, options).map_err(|(error, _)| error)
     }
 }

@@ -221,17 +221,9 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     pub fn call<'a, Q>(
         &'a self,
         key: &'a Q,
-    ) -> Call<
-        'a,
-        Self,
-        V,
-        Q,
-        impl FnOnce() -> K + use<'a, K, V, S, Q>,
-        impl FnOnce(&V) -> bool + Send + 'static + use<'a, K, V, S, Q>,
-    >
+    ) -> Call<'a, Self, V, Q, impl FnOnce() -> K + use<'a, K, V, S, Q>, fn(&V) -> bool>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
-        V: 'static,
     {
         self.call_with(key, move || key.to_owned())
     }
@@ -252,17 +244,14 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     /// # Ok::<(), oneflight::CallError>(())
     /// # }).unwrap();
     /// ```
-    pub fn call_with<'a, Q, M>(
-        &'a self,
-        key: &'a Q,
-        make_key: M,
-    ) -> Call<'a, Self, V, Q, M, impl FnOnce(&V) -> bool + Send + 'static + use<'a, K, V, S, Q, M>>
+    pub fn call_with<'a, Q, M>(&'a self, key: &'a Q, make_key: M) -> Call<'a, Self, V, Q, M, fn(&V) -> bool>
     where
         Q: Hash + Equivalent<K> + ?Sized,
         M: FnOnce() -> K,
-        V: 'static,
     {
-        Call { group: self, key, make_key, options: self.group.defaults.owned_options(), detach: None }
+        let defaults = &self.group.defaults;
+        let options = defaults.options_with(None);
+        Call { group: self, key, make_key, options, default_share_if: defaults.share_if.clone(), detach: None }
     }
 
     /// The lead of `key` as a guard, if no flight is on that somebody leads. Never waits. See

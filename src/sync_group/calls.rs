@@ -142,7 +142,14 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
         M: FnOnce() -> K,
     {
-        Call { group: self, key, make_key, options: self.group.defaults.options(), detach: None }
+        Call {
+            group: self,
+            key,
+            make_key,
+            options: self.group.defaults.options(),
+            default_share_if: None,
+            detach: None,
+        }
     }
 
     /// The lead of `key` as a guard, if no flight is on that somebody leads. Never waits.
@@ -384,7 +391,7 @@ where
     where
         V: Clone,
     {
-        let Self { group, key, make_key, options, detach: _ } = self;
+        let Self { group, key, make_key, options, .. } = self;
         group.group.execute(key, make_key, work, options).map_err(|(error, _)| error)
     }
 }
