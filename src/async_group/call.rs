@@ -126,6 +126,10 @@ where
     ///
     /// As [`run`](Self::run).
     ///
+    /// # Memory
+    ///
+    /// What the work wrote before it ended is visible to every caller that gets its value.
+    ///
     /// # Examples
     ///
     /// ```
@@ -166,6 +170,10 @@ where
     /// # Panics
     ///
     /// As [`run`](Self::run).
+    ///
+    /// # Memory
+    ///
+    /// What the leader wrote before its work ended is visible when this returns a value.
     ///
     /// # Examples
     ///

@@ -174,6 +174,10 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     ///
     /// If its own `work` panics, with that panic; if code of the key or the value does.
     ///
+    /// # Memory
+    ///
+    /// What the leader wrote before its work ended is visible when this returns a value.
+    ///
     /// # Examples
     ///
     /// ```
@@ -313,6 +317,10 @@ impl<K, T, E, S: BuildHasher> AsyncGroup<K, Result<T, Arc<E>>, S> {
     /// # Panics
     ///
     /// As [`do_call`](Self::do_call).
+    ///
+    /// # Memory
+    ///
+    /// What the work wrote before it ended is visible to every caller that gets its value or its error.
     ///
     /// # Examples
     ///

@@ -79,6 +79,10 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     /// If `work` or its future panics, or returns another number of values than it was given keys, as with `do_many`. If code
     /// of a key or a value panics.
     ///
+    /// # Memory
+    ///
+    /// What a work wrote before it ended is visible to every caller that gets its value.
+    ///
     /// # Examples
     ///
     /// ```

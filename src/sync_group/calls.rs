@@ -261,6 +261,10 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
     /// If `work` panics, or returns another number of values than it was given keys, as with `do_many`. If code of a key or a
     /// value panics.
     ///
+    /// # Memory
+    ///
+    /// What a leader wrote before its work returned is visible when this returns values.
+    ///
     /// # Examples
     ///
     /// ```
