@@ -9,7 +9,7 @@
 //! | panics, values that are not shared | `handed_back` | `inline` | |
 //! | wakers that poll, panic, call the group | `wakers` | `wakers` | |
 //! | work that goes on by itself | `detached` | | |
-//! | several keys | | `many`, `many_told` | |
+//! | several keys | | `many`, `many_errors`, `many_told` | |
 //! | the value once it has landed | `landed` | | |
 
 #[path = "tasks/by_hand.rs"]
@@ -28,6 +28,8 @@ mod landed;
 mod leaving;
 #[path = "tasks/many.rs"]
 mod many;
+#[path = "tasks/many_errors.rs"]
+mod many_errors;
 #[path = "tasks/many_told.rs"]
 mod many_told;
 #[path = "tasks/mixed.rs"]
