@@ -58,7 +58,7 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     {
         let start = move |work| {
             let options = self.group.defaults.owned_options();
-            OwnedCall::new(&self.group, key, move || key.to_owned(), options, None, work)
+            OwnedCall::new(self, key, move || key.to_owned(), options, None, work)
         };
         let mut call = start(work);
         poll_fn(move |cx| {
