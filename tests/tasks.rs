@@ -9,8 +9,9 @@
 //! | panics, values that are not shared | `handed_back` | `inline` | |
 //! | wakers that poll, panic, call the group | `wakers` | `wakers` | |
 //! | work that goes on by itself | `detached` | | |
-//! | several keys | | `many`, `many_errors`, `many_told` | |
+//! | several keys | | `many`, `many_told` | |
 //! | the value once it has landed | `landed` | | |
+//! | several keys whose work fails | | `many_errors` | `many_errors` |
 
 #[path = "tasks/by_hand.rs"]
 mod by_hand;
