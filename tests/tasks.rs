@@ -11,6 +11,7 @@
 //! | work that goes on by itself | `detached` | | |
 //! | several keys | | `many`, `many_told` | |
 //! | the value once it has landed | `landed` | | |
+//! | several keys whose work fails | | `many_errors` | `many_errors` |
 
 #[path = "tasks/by_hand.rs"]
 mod by_hand;
@@ -28,6 +29,8 @@ mod landed;
 mod leaving;
 #[path = "tasks/many.rs"]
 mod many;
+#[path = "tasks/many_errors.rs"]
+mod many_errors;
 #[path = "tasks/many_told.rs"]
 mod many_told;
 #[path = "tasks/mixed.rs"]

@@ -1,5 +1,6 @@
 //! Calls whose work the flight owns.
 
+use super::AsyncGroup;
 use super::place::{Arrival, Place};
 use crate::call::{OnAbandon, Options};
 use crate::error::CallError;
@@ -16,7 +17,7 @@ use pin_project_lite::pin_project;
 
 /// A call whose work the flight owns, from entering the table to its end.
 pub(super) struct OwnedCall<'a, K, V, S, Q: ?Sized, M, P, W> {
-    group: &'a Group<K, V, S>,
+    group: &'a AsyncGroup<K, V, S>,
     key: &'a Q,
     /// `None` once the table has been entered.
     make_key: Option<M>,
@@ -26,6 +27,7 @@ pub(super) struct OwnedCall<'a, K, V, S, Q: ?Sized, M, P, W> {
     share_if: Option<P>,
     /// `None` once the call has led.
     work: Option<W>,
+    /// `None` if the group's default applies.
     detach: Option<Detach<V>>,
     place: Option<Place<&'a Group<K, V, S>, K, V, S>>,
 }
@@ -87,7 +89,7 @@ where
     F: Future<Output = V> + Send + 'static,
 {
     pub(super) fn new(
-        group: &'a Group<K, V, S>,
+        group: &'a AsyncGroup<K, V, S>,
         key: &'a Q,
         make_key: M,
         options: Options<P>,
@@ -111,7 +113,7 @@ where
         let newcomer = Newcomer { on_abandon, max_attempts };
         // Older than the lead, so dropped after it if the work panics.
         let mut made = None;
-        let entered = self.group.enter(
+        let entered = self.group.group.enter(
             self.key,
             make_key,
             newcomer,
@@ -163,7 +165,7 @@ where
 
     /// What the flight has to know of the work, if anything.
     fn take_terms(&mut self, is_last_attempt: bool) -> Option<Box<Terms<V, P>>> {
-        let (share_if, detach) = (self.share_if.take(), self.detach.take());
+        let (share_if, detach) = (self.share_if.take(), self.detach.take().or_else(|| self.group.default_detach()));
         let is_usual = share_if.is_none() && !is_last_attempt && detach.is_none();
         (!is_usual).then(|| Box::new(Terms { share_if, is_last_attempt, detach }))
     }
@@ -171,7 +173,7 @@ where
     /// Gives the work, which has been polled, to the flight.
     #[inline(never)]
     fn publish(&mut self, leading: Leading<'a, K, V, S>, work: Work<V>, first: &FirstWaker, cx: &mut Context<'_>) {
-        let place = self.place.insert(Place::leading(self.group, leading, self.on_abandon));
+        let place = self.place.insert(Place::leading(&self.group.group, leading, self.on_abandon));
         place.store(work, |flight| first.forward_to(flight), cx);
     }
 
@@ -188,7 +190,7 @@ where
                 return Poll::Ready(Ok(Outcome { value: own(value), role, shared: true }));
             }
             Arrival::TookOver { attempt, waker } => {
-                let leading = Leading::new(self.group, place.id(), attempt, self.max_attempts);
+                let leading = Leading::new(&self.group.group, place.id(), attempt, self.max_attempts);
                 drop(waker);
                 self.place = None;
                 let mut made = None;

@@ -102,6 +102,52 @@ fn detaching_without_a_spawner_is_refused_at_the_call() {
     assert!(message(refused.expect_err("it is refused")).contains("needs a group with a spawner"));
 }
 
+/// A group whose work is spawned by default, and polled by the test.
+fn group_that_detaches<V: Clone + Send + Sync + 'static>() -> (AsyncGroup<u32, V>, Spawned) {
+    let spawned = Spawned::default();
+    let keeps = Arc::clone(&spawned);
+    let group = AsyncGroup::builder().spawner(move |work| keeps.lock().unwrap().push(work)).detach().build();
+    (group, spawned)
+}
+
+#[test]
+fn a_group_that_detaches_by_default_does_so_with_calls_without_options_and_with_them() {
+    let (group, spawned): (Group, _) = group_that_detaches();
+    let (fallible, spawned_too) = group_that_detaches::<Result<u32, Arc<String>>>();
+    let (runs, gate) = (Runs::default(), Gate::default());
+    drop(Task::waiting(group.do_call(&1, work(&runs, &gate, 7))));
+    drop(Task::waiting(group.do_call(&1, work(&runs, &gate, 8))));
+    let mut drivers = vec![take(&spawned)];
+    drop(Task::waiting(group.call(&2).max_attempts(2).run(work(&runs, &gate, 7))));
+    drivers.push(take(&spawned));
+    let load = work(&runs, &gate, 7);
+    drop(Task::waiting(fallible.try_do_call(&3, || async { Ok(load().await) })));
+    drivers.push(take(&spawned_too));
+    let mut follower = Task::waiting(fallible.try_do_call(&3, || async { Ok(9) }));
+    gate.open();
+    for driver in &mut drivers {
+        driver.ready();
+    }
+    assert_eq!(follower.ready(), Ok(7));
+    assert_eq!((runs.started(), runs.dropped(), group.in_flight() + fallible.in_flight()), (3, 3, 0));
+    // What its caller runs itself is not spawned.
+    let shut = Gate::default();
+    drop(Task::waiting(group.do_call_inline(&4, work(&runs, &shut, 7))));
+    assert_eq!((runs.dropped(), spawned.lock().unwrap().len(), group.in_flight()), (4, 0, 0));
+}
+
+#[test]
+fn a_group_that_is_to_detach_needs_a_spawner_and_its_hasher_before() {
+    let builder = AsyncGroup::<u32, u32>::builder;
+    let refused = catch_unwind(|| drop(builder().detach().build()));
+    assert!(message(refused.expect_err("it is refused")).contains("needs a group with a spawner"));
+    let refused = catch_unwind(|| drop(builder().detach().hasher(std::hash::RandomState::new())));
+    assert!(message(refused.expect_err("it is refused")).contains("hasher() must come before detach()"));
+    let group = builder().hasher(std::hash::RandomState::new()).detach().spawner(drop).build();
+    drop(Task::waiting(group.do_call(&1, std::future::pending)));
+    assert_eq!(group.in_flight(), 0);
+}
+
 #[test]
 fn a_panic_that_no_caller_will_hear_of_goes_on_in_the_spawned_task() {
     let (group, spawned) = group_with_spawner();

@@ -298,3 +298,26 @@ fn c8_work_that_panics_when_it_is_dropped_takes_its_maker_down_and_no_follower()
     assert_eq!(follower.ready(), 7);
     assert_eq!(group.in_flight(), 0);
 }
+
+#[test]
+fn the_groups_predicate_decides_for_calls_with_options_but_not_for_those_with_their_own() {
+    let group: Group = Group::builder().share_if(|value| *value != 3).build();
+    for is_inline in [false, true] {
+        let runs = Runs::default();
+        for (own, is_shared) in [(None, false), (Some(false), false), (Some(true), true)] {
+            let gate = Gate::default();
+            let (call, load) = (group.call(&1).max_attempts(9), work(&runs, &gate, 3));
+            let mut leader = match (own, is_inline) {
+                (None, false) => Task::waiting(call.run(load)),
+                (None, true) => Task::waiting(call.run_inline(load)),
+                (Some(shares), false) => Task::waiting(call.share_if(move |_| shares).run(load)),
+                (Some(shares), true) => Task::waiting(call.share_if(move |_| shares).run_inline(load)),
+            };
+            let mut follower = Task::waiting(group.do_call(&1, || async { 7 }));
+            gate.open();
+            let out = leader.ready().expect("it has led");
+            assert_eq!((out.value, out.shared, follower.ready()), (3, is_shared, if is_shared { 3 } else { 7 }));
+        }
+    }
+    assert_eq!(group.in_flight(), 0);
+}
