@@ -1,11 +1,13 @@
 //! Calls with several keys.
 
-use crate::by_hand::{Gate, Group, Runs, Task, message, work};
+use crate::by_hand::{Gate, Group, Runs, Task, Yield, message, work};
 use oneflight::{OnAbandon, SyncGroup};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Notes which keys were asked for, waits at `gate`, and returns ten times each.
 pub(crate) async fn load(asked: &RefCell<Vec<Vec<u32>>>, gate: Gate, keys: Vec<&u32>) -> Vec<u32> {
@@ -116,6 +118,40 @@ fn keys_that_are_taken_over_are_asked_for_again() {
     assert_eq!(many.ready(), [10, 20, 30]);
     assert_eq!(*asked.borrow(), [vec![3], vec![1, 2]]);
     assert_eq!(group.in_flight(), 0);
+}
+
+/// However many rounds a poll of the batch takes.
+#[test]
+fn f8_what_a_batch_runs_and_drives_is_polled_once_a_poll_of_the_batch() {
+    /// Wakes itself, and counts.
+    async fn count(polls: &AtomicU32) {
+        for _ in 0..10 {
+            polls.fetch_add(1, Ordering::Relaxed);
+            Yield(1).await;
+        }
+    }
+    let group = Group::new();
+    let (drives, loads): (Arc<AtomicU32>, _) = (Arc::default(), [const { AtomicU32::new(0) }; 4]);
+    let counted = Arc::clone(&drives);
+    let owned = async move || {
+        count(&counted).await;
+        30
+    };
+    let _owner = Task::waiting(group.do_call(&3, owned));
+    let guard = group.try_lead(&1).expect("it is free");
+    let mut many = Task::waiting(group.do_many(&[1, 2, 3], async |keys: Vec<&u32>| {
+        count(&loads[*keys[0] as usize]).await;
+        keys.into_iter().map(|key| key * 10).collect()
+    }));
+    let polls = || [&loads[1], &loads[2], &drives].map(|polls| polls.load(Ordering::Relaxed));
+    assert_eq!(polls(), [0, 1, 2], "the owner has driven its own once");
+    drop(guard);
+    for (poll, now) in [[1, 2, 3], [2, 3, 4], [3, 4, 5]].into_iter().enumerate() {
+        assert!(many.poll().is_pending());
+        assert_eq!(polls(), now, "poll {poll}: the key that it took over, its own, and that of another");
+    }
+    while many.poll().is_pending() {}
+    assert_eq!((polls(), group.in_flight()), ([10; 3], 0));
 }
 
 /// Where a flight that is abandoned has ended: a key is led anew, or joined if another was faster.
