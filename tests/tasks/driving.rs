@@ -1,6 +1,7 @@
 //! Work that belongs to the flight goes on with whoever is polled.
 
 use crate::by_hand::{Gate, Group, Runs, Task, Yield, run_woken, work};
+use std::task::{Context, Poll};
 
 #[test]
 fn a1_after_a_leader_that_was_polled_once_and_dropped_the_next_call_runs_at_once() {
@@ -21,7 +22,9 @@ fn a2_a_dropped_leaders_work_goes_on_with_one_of_the_followers() {
     let woken: Vec<usize> = followers.iter().map(Task::wakes).collect();
     assert_eq!(woken.iter().sum::<usize>(), 1, "exactly one is woken: {woken:?}");
     assert_eq!(group.waiters(&1), 3, "one of them leads");
+    let polls = gate.polls();
     assert!(run_woken(&mut followers).iter().all(Option::is_none));
+    assert_eq!(gate.polls(), polls + 1, "what would have woken the work may have gone with its leader");
     gate.open();
     assert_eq!(run_woken(&mut followers), vec![Some(7); 4], "all get the one value");
     assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
@@ -148,6 +151,26 @@ fn a7_a_call_that_is_never_polled_is_no_call() {
     drop(unpolled);
     assert_eq!((runs.started(), group.waiters(&1), group.in_flight()), (0, 0, 1));
     drop(lead);
+}
+
+/// As work does whose runtime is gone: nothing wakes it any more, and a poll tells it why.
+#[test]
+fn a8_work_that_was_handed_over_is_polled_though_it_never_wakes() {
+    for panics in [false, true] {
+        let group = Group::new();
+        let mut is_first = true;
+        let work = move |_: &mut Context<'_>| match std::mem::take(&mut is_first) {
+            true => Poll::Pending,
+            false if panics => panic!("the runtime is gone"),
+            false => Poll::Ready(7),
+        };
+        let leader = Task::waiting(group.do_call(&1, move || std::future::poll_fn(work)));
+        let mut follower = Task::waiting(group.do_call(&1, || async { 9 }));
+        drop(leader);
+        assert!(follower.wakes() > 0);
+        assert_eq!(follower.ready(), if panics { 9 } else { 7 });
+        assert_eq!(group.in_flight(), 0);
+    }
 }
 
 #[test]
