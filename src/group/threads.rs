@@ -1,7 +1,8 @@
 //! Threads as callers: leading, waiting for a value, taking over, giving up.
 
 use super::many::{Batch, check_length, in_order, land_all, missing};
-use super::slot::{Left, Shared, Sight, Slot, own};
+use super::slot::{Left, Shared, Sight, Slot, Wake, own};
+use super::tasks::Wakers;
 use super::{Entered, Group, Landing, Leading, Newcomer, note_leader};
 use crate::call::Options;
 use crate::error::CallError;
@@ -248,8 +249,13 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
         V: Clone,
     {
         let seat = self.seat.expect("it waits once");
-        // Spinning pays while few wait; a crowd would only take the cores from the leader.
-        let mut spin = self.slot().step(|flight| flight.waiters() <= MOST_SPINNERS);
+        let (mut spin, wakers) = self.slot().with(|shared| {
+            // A thread cannot drive. Those who were told to may all be parked, beside a task that sleeps and could.
+            let wakers = if shared.tasks.is_runnable() { shared.tasks.take_two_wakers() } else { Wakers::default() };
+            // Spinning pays while few wait; a crowd would only take the cores from the leader.
+            (shared.flight.waiters() <= MOST_SPINNERS, wakers)
+        });
+        Wake::<V>::tasks(wakers).send();
         loop {
             // Listen, look, wait, in this order: `Leading` changes the state before it notifies.
             let ticket = self.landing().queue.listen();
