@@ -1,6 +1,6 @@
 //! Calls with several keys.
 
-use crate::by_hand::{Gate, Group, Runs, Task, Yield, message, work};
+use crate::by_hand::{Gate, Group, Runs, Task, Way, Yield, message, work};
 use oneflight::{OnAbandon, SyncGroup};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -272,16 +272,17 @@ fn threads_that_batch_join_what_is_in_flight_and_take_over() {
 /// E5: a stack of 256 KiB holds calls within calls, as deep as anybody nests them.
 #[test]
 fn e5_ten_calls_within_calls_fit_a_small_stack() {
-    fn nest(group: &'static Group, depth: u32) -> std::pin::Pin<Box<dyn Future<Output = u32> + Send>> {
+    type Nested = std::pin::Pin<Box<dyn Future<Output = u32> + Send>>;
+    fn nest(way: Way, group: &'static Group, depth: u32) -> Nested {
         let key: &'static u32 = Box::leak(Box::new(depth));
-        Box::pin(
-            group.do_call(key, move || async move { if depth == 0 { 0 } else { nest(group, depth - 1).await + 1 } }),
-        )
+        way.call(group, key, move || async move { if depth == 0 { 0 } else { nest(way, group, depth - 1).await + 1 } })
     }
-    let small = std::thread::Builder::new().stack_size(256 * 1024);
-    let nested = small.spawn(|| {
-        let group: &'static Group = Box::leak(Box::new(Group::new()));
-        Task::new(nest(group, 10)).ready()
-    });
-    assert_eq!(nested.expect("a thread").join().expect("no panic"), 10);
+    for way in Way::ALL {
+        let small = std::thread::Builder::new().stack_size(256 * 1024);
+        let nested = small.spawn(move || {
+            let group: &'static Group = Box::leak(Box::new(Group::new()));
+            Task::new(nest(way, group, 10)).ready()
+        });
+        assert_eq!(nested.expect("a thread").join().expect("no panic"), 10);
+    }
 }
