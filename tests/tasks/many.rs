@@ -286,3 +286,14 @@ fn e5_ten_calls_within_calls_fit_a_small_stack() {
         assert_eq!(nested.expect("a thread").join().expect("no panic"), 10);
     }
 }
+
+/// E5: the frames of a batch are the largest.
+#[test]
+fn e5_1_000_batches_of_threads_within_batches_fit_into_2_mib_of_stack() {
+    fn nest(group: &SyncGroup<u32, u32>, depth: u32) -> u32 {
+        group.do_many(&[depth], |_| vec![if depth == 0 { 0 } else { nest(group, depth - 1) + 1 }])[0]
+    }
+    let thread = std::thread::Builder::new().stack_size(2 << 20);
+    let deepest = thread.spawn(|| nest(&SyncGroup::new(), 1_000)).expect("a thread");
+    assert_eq!(deepest.join().expect("no panic"), 1_000);
+}
