@@ -259,6 +259,18 @@ fn a_crowd_of_tasks_that_leaves_gives_its_memory_back_while_the_flight_goes_on()
     assert_eq!(group.in_flight(), 0);
 }
 
+/// The room goes with its last task if the flight is led by somebody else.
+#[test]
+fn a_task_that_leaves_a_flight_that_is_no_tasks_leaves_nothing_of_its_own_there() {
+    let group: AsyncGroup<u64, u64> = AsyncGroup::new();
+    let lead = group.try_lead(&1);
+    // Makes what stays until the flight ends.
+    assert_eq!(group.do_call_blocking_wait_timeout(&1, Duration::ZERO, || 2), Err(CallError::TimedOut));
+    assert_eq!(measure(|| drop(poll_once(group.do_call(&1, endless)))).bytes_current, 0);
+    drop(lead);
+    assert_eq!(group.in_flight(), 0);
+}
+
 /// However a flight ends that somebody had joined, what it took is given back.
 #[test]
 fn a_flight_that_was_joined_leaves_nothing_behind() {

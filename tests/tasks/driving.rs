@@ -199,6 +199,25 @@ fn f4_polling_without_progress_changes_nothing_and_the_latest_waker_is_woken() {
     }
 }
 
+/// Polled for no reason, and because the work has woken.
+#[test]
+fn f4_a_lone_call_is_woken_in_the_task_in_which_it_was_polled_last() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let mut call = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    assert!(call.poll().is_pending());
+    assert_eq!((gate.polls(), call.holders()), (1, 2), "the work has not woken");
+    call.move_to_itself();
+    assert!(call.poll().is_pending());
+    gate.stir();
+    assert_eq!((gate.polls(), call.wakes()), (1, 1));
+    call.move_to_itself();
+    assert!(call.poll().is_pending());
+    gate.open();
+    assert_eq!((gate.polls(), call.wakes()), (2, 1));
+    assert_eq!(call.ready(), 7);
+    assert_eq!((runs.started(), group.in_flight()), (1, 0));
+}
+
 #[derive(Default)]
 struct Flag(std::sync::atomic::AtomicBool);
 

@@ -117,6 +117,7 @@ fn a_follower_that_does_not_take_over_is_told_that_the_flight_was_abandoned() {
     let mut fails = Task::waiting(group.call(&1).on_abandon(OnAbandon::Fail).run(work(&runs, &gate, 8)));
     let mut takes_over = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
     drop(leader);
+    assert!(fails.wakes() > 0 && takes_over.wakes() > 0);
     assert_eq!(fails.ready().map(|outcome| outcome.value), Err(CallError::Abandoned));
     assert!(takes_over.poll().is_pending());
     gate.open();
