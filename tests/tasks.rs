@@ -8,7 +8,7 @@
 //! | followers leave, everybody leaves | `leaving` | `leaving` | `mixed` |
 //! | panics, values that are not shared | `handed_back` | `inline` | |
 //! | wakers that poll, panic, call the group | `wakers` | `wakers` | |
-//! | work that goes on by itself | `detached` | | |
+//! | work that goes on by itself | `detached` | | `detached` |
 //! | several keys | | `many`, `many_told` | |
 //! | the value once it has landed | `landed` | | |
 //! | several keys whose work fails | | `many_errors` | `many_errors` |

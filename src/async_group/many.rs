@@ -218,41 +218,48 @@ where
     F: Future<Output = Vec<V>>,
 {
     fn poll(&mut self, cx: &mut Context<'_>, work: &mut impl FnMut(Vec<&'q Q>) -> F) -> Poll<()> {
-        loop {
-            if !self.led.is_empty() {
-                // Moved out first: if the closure panics, the leads are dropped with it.
-                let leads = mem::take(&mut self.led);
-                let number = self.next.take();
-                let polling = Polling::begin(number);
-                let future = Box::pin(work(missing(&self.keys, &leads)));
-                drop(polling);
-                self.running.push(Load { leads, number, future });
-            }
-            self.poll_loads(cx);
-            self.poll_places(cx);
-            if self.failed.is_some() {
-                return Poll::Ready(());
-            }
-            if self.led.is_empty() {
-                let ended = self.running.is_empty() && self.waits.is_empty();
-                return if ended { Poll::Ready(()) } else { Poll::Pending };
-            }
+        self.make_load(work);
+        for load in mem::take(&mut self.running) {
+            self.poll_load(load, cx);
         }
+        self.poll_places(cx);
+        if self.failed.is_some() {
+            return Poll::Ready(());
+        }
+        // That of the keys that were taken over just now. All the rest has been polled, and is not polled twice.
+        if self.make_load(work) {
+            let load = self.running.pop().expect("it has just been made");
+            self.poll_load(load, cx);
+        }
+        if self.running.is_empty() && self.waits.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    fn poll_loads(&mut self, cx: &mut Context<'_>) {
-        for mut load in mem::take(&mut self.running) {
-            let polling = Polling::begin(load.number);
-            let polled = load.future.as_mut().poll(cx);
-            // Landing wakes followers, and none of them runs inside the work.
-            drop(polling);
-            match polled {
-                Poll::Pending => self.running.push(load),
-                Poll::Ready(loaded) => {
-                    let Load { leads, number, future } = load;
-                    land_all(self.group, number, leads, loaded, &mut self.values);
-                    drop(future);
-                }
+    /// Makes the work of the keys of the next run, if there are any.
+    fn make_load(&mut self, work: &mut impl FnMut(Vec<&'q Q>) -> F) -> bool {
+        if self.led.is_empty() {
+            return false;
+        }
+        // Moved out first: if the closure panics, the leads are dropped with it.
+        let leads = mem::take(&mut self.led);
+        let number = self.next.take();
+        let polling = Polling::begin(number);
+        let future = Box::pin(work(missing(&self.keys, &leads)));
+        drop(polling);
+        self.running.push(Load { leads, number, future });
+        true
+    }
+
+    fn poll_load(&mut self, mut load: Load<'g, K, V, S, F>, cx: &mut Context<'_>) {
+        let polling = Polling::begin(load.number);
+        let polled = load.future.as_mut().poll(cx);
+        // Landing wakes followers, and none of them runs inside the work.
+        drop(polling);
+        match polled {
+            Poll::Pending => self.running.push(load),
+            Poll::Ready(loaded) => {
+                let Load { leads, number, future } = load;
+                land_all(self.group, number, leads, loaded, &mut self.values);
+                drop(future);
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::call::{OnAbandon, Options};
 use crate::error::CallError;
 use crate::group::{Detach, Entered, Group, Leading, Newcomer, OwnedWork, Slot, Work, flight_waker, own};
 use crate::outcome::{Outcome, Role};
-use crate::primitive::{Arc, FirstWaker, resume_panic};
+use crate::primitive::{Arc, FirstWaker, Lent, resume_panic};
 use alloc::boxed::Box;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
@@ -30,6 +30,8 @@ pub(super) struct OwnedCall<'a, K, V, S, Q: ?Sized, M, P, W> {
     /// `None` if the group's default applies.
     detach: Option<Detach<V>>,
     place: Option<Place<&'a Group<K, V, S>, K, V, S>>,
+    /// What its work was polled with at first, if that has kept it. Dropped after the place, and with it the work.
+    first: Option<Lent>,
 }
 
 pin_project! {
@@ -98,7 +100,7 @@ where
     ) -> Self {
         let Options { max_attempts, on_abandon, share_if, .. } = options;
         let (make_key, work) = (Some(make_key), Some(work));
-        Self { group, key, make_key, max_attempts, on_abandon, share_if, work, detach, place: None }
+        Self { group, key, make_key, max_attempts, on_abandon, share_if, work, detach, place: None, first: None }
     }
 
     /// The work, if it has not been used.
@@ -157,7 +159,9 @@ where
             Poll::Pending => {
                 let mut work = made.take().expect("it has just been polled");
                 *work.as_mut().project().terms = self.take_terms(leading.is_last_attempt());
+                self.first = first.lend();
                 self.publish(leading, work, &first, cx);
+                first.keep();
                 Poll::Pending
             }
         }

@@ -1,6 +1,6 @@
 //! Work that goes on after its last caller has left.
 
-use crate::by_hand::{Gate, Group, Runs, Task, message, work};
+use crate::by_hand::{Gate, Group, Runs, Task, message, until, work};
 use oneflight::AsyncGroup;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -54,6 +54,33 @@ fn a_caller_that_comes_while_detached_work_goes_on_joins_it() {
     assert_eq!(newcomer.ready(), 7);
     driver.ready();
     assert_eq!((runs.started(), group.in_flight()), (1, 0));
+}
+
+/// Whoever drives the work lands for threads as well.
+#[test]
+fn a_thread_that_waits_gets_the_value_of_work_that_its_last_task_has_left() {
+    let (group, spawned) = group_with_spawner();
+    let group = Arc::new(group);
+    let (runs, gate) = (Runs::default(), Gate::default());
+    let call = Task::waiting(group.call(&1).detach().run(work(&runs, &gate, 7)));
+    let waits = {
+        let (group, runs) = (Arc::clone(&group), runs.clone());
+        std::thread::spawn(move || {
+            group.do_call_blocking(&1, || {
+                let _run = runs.start();
+                9
+            })
+        })
+    };
+    until("the thread waits", || group.waiters(&1) == 1);
+    drop(call);
+    let mut driver = take(&spawned);
+    assert!(driver.poll().is_pending());
+    assert_eq!((runs.dropped(), group.waiters(&1)), (0, 1));
+    gate.open();
+    driver.ready();
+    assert_eq!(waits.join().expect("it does not panic"), 7);
+    assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
 }
 
 #[test]

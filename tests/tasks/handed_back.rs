@@ -58,6 +58,24 @@ fn a8_inherited_work_that_panics_is_replaced_by_the_followers_own() {
     assert_eq!((runs.started(), group.in_flight(), group.stats().abandons), (1, 0, 1));
 }
 
+/// A newcomer gets the maker's place among the tasks, and nothing else of it.
+#[test]
+fn who_comes_after_the_maker_has_left_is_not_taken_for_it() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let opens = gate.clone();
+    let maker = Task::waiting(group.do_call(&1, || async move {
+        opens.await;
+        panic!("whose maker has left")
+    }));
+    let mut follower = Task::waiting(group.do_call(&1, work(&runs, &gate, 8)));
+    drop(maker);
+    let mut newcomer = Task::waiting(group.do_call(&1, || async { 9 }));
+    gate.open();
+    assert_eq!(follower.ready(), 8);
+    assert_eq!(newcomer.ready(), 8);
+    assert_eq!((runs.started(), group.in_flight()), (1, 0));
+}
+
 #[test]
 fn c3_a_closure_that_panics_before_it_returns_a_future_leaves_the_key_free() {
     let group = Group::new();
