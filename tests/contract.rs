@@ -22,6 +22,8 @@ mod support;
 
 #[path = "contract/a_left_behind.rs"]
 mod a_left_behind;
+#[path = "contract/batches.rs"]
+mod batches;
 #[path = "contract/c_destructors.rs"]
 mod c_destructors;
 #[path = "contract/c_panics.rs"]
