@@ -143,6 +143,28 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             let loaded = work(missing(&keys, &leads));
             land_all(self, me, leads, loaded, &mut values);
         }
+        self.wait_for_others(me, &keys, waits, wait_timeout, &mut work, &mut values)?;
+        // Before there is a result, which would leak if the destructor panicked at the end of this function.
+        drop(work);
+        Ok(in_order(&order, values))
+    }
+
+    /// Waits for the keys of a batch that others lead. Apart, so that a work which calls the group again, and so on, does not
+    /// have all that waiting needs on the stack each time.
+    #[track_caller]
+    fn wait_for_others<'q, Q>(
+        &self,
+        me: Option<ThreadNumber>,
+        keys: &[&'q Q],
+        waits: Vec<(usize, Following<'_, K, V, S>)>,
+        wait_timeout: Option<Duration>,
+        work: &mut impl FnMut(Vec<&'q Q>) -> Vec<V>,
+        values: &mut [Option<V>],
+    ) -> Result<(), CallError>
+    where
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
+        V: Clone,
+    {
         let mut deadline = Deadline::after(wait_timeout);
         for (index, following) in waits {
             let key = keys[index];
@@ -161,11 +183,9 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
                 Followed::Failed(error) => return Err(error),
             };
             let loaded = deadline.put_off_while(|| work(Vec::from([key])));
-            land_all(self, me, Vec::from([(index, leading)]), loaded, &mut values);
+            land_all(self, me, Vec::from([(index, leading)]), loaded, values);
         }
-        // Before there is a result, which would leak if the destructor panicked at the end of this function.
-        drop(work);
-        Ok(in_order(&order, values))
+        Ok(())
     }
 
     /// A thread's call, from entering the table to its end. Gives the work back if it was not run.
