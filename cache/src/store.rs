@@ -90,6 +90,14 @@ pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
         None
     }
 
+    /// The entry of `key`, if the store has it in this process's memory, for stores that keep some of them there. It waits for
+    /// nothing. The cache looks here first, and asks for what is not there alone: so what is here is served though the store does
+    /// not answer.
+    fn near(&self, key: &K, now: Time) -> Option<Entry<V>> {
+        let _ = (key, now);
+        None
+    }
+
     /// The entry of `key`, unless it is of no more use at `now`. What it cannot read is not there.
     fn get(&self, key: &K, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, Self::Error>> + Send;
 
@@ -207,6 +215,12 @@ pub trait BlockingStore<K: ?Sized, V>: Send + Sync + 'static {
         None
     }
 
+    /// See [`Store::near`].
+    fn near(&self, key: &K, now: Time) -> Option<Entry<V>> {
+        let _ = (key, now);
+        None
+    }
+
     /// See [`Store::get`].
     ///
     /// # Errors
@@ -297,6 +311,10 @@ impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Store<K, V> for Blocking<S> {
 
     fn lease(&self) -> Option<&Self> {
         self.0.lease().map(|_| self)
+    }
+
+    fn near(&self, key: &K, now: Time) -> Option<Entry<V>> {
+        self.0.near(key, now)
     }
 
     fn get(&self, key: &K, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, S::Error>> + Send {

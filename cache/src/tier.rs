@@ -22,6 +22,8 @@ use std::time::Duration;
 ///
 /// What this process writes is never served old by it.
 ///
+/// While the store does not answer, what is in memory is served for the rest of its short life.
+///
 /// # Examples
 ///
 /// ```no_run
@@ -284,6 +286,14 @@ where
     {
         let number = self.far.key_number(key);
         Request { near: &self.near, number, writes: self.near.writes(number), until: now.after(self.life) }
+    }
+
+    fn find<Q>(&self, key: &Q, now: Time) -> Option<Entry<V>>
+    where
+        Q: Equivalent<K> + ?Sized,
+        S: Announces<Q>,
+    {
+        self.near.find(self.far.key_number(key), key, now)
     }
 
     fn near_many<'q, Q>(&self, keys: &[&'q Q], now: Time) -> NearMany<'_, 'q, Q, K, V>

@@ -232,6 +232,9 @@ cases! {
     tiers::a_near_value_ends_with_its_own_life_and_is_refreshed_early;
     tiers::a_refresh_on_demand_loads_though_what_is_near_is_old;
     tiers::a_take_over_works_through_both_tiers;
+    tiers::what_is_near_is_served_while_the_server_is_left_alone;
+    tiers::what_is_near_does_not_count_as_an_answer_of_the_server;
+    tiers::of_a_batch_what_is_near_is_not_loaded_though_the_server_fails;
 
     panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;
     panics::a_panic_leaves_the_key_free;

@@ -25,6 +25,10 @@ where
         self.far.lease().map(|_| self)
     }
 
+    fn near(&self, key: &Q, now: Time) -> Option<Entry<V>> {
+        self.find(key, now)
+    }
+
     async fn get(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, S::Error> {
         let request = self.request(key, now);
         if let Some(entry) = self.near.find(request.number, key, now) {
@@ -124,6 +128,10 @@ where
 
     fn lease(&self) -> Option<&Self> {
         self.far.lease().map(|_| self)
+    }
+
+    fn near(&self, key: &Q, now: Time) -> Option<Entry<V>> {
+        self.find(key, now)
     }
 
     fn get(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, S::Error> {

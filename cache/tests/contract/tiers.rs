@@ -2,7 +2,7 @@
 
 use super::leases::{hold, server, wait_for};
 use crate::support::limits::until;
-use crate::support::model::ModelStore;
+use crate::support::model::{Failure, ModelStore};
 use crate::support::run::{loading, refreshing, run, told, uncalled};
 use crate::support::way::{AnyCache, Fail, Made, Refreshes, SECOND, TTL, Way, builder};
 use oneflight_cache::test_util::ManualClock;
@@ -159,4 +159,60 @@ pub(crate) fn a_take_over_works_through_both_tiers<W: Way>() {
     wait_for(&caller, &clock, Duration::from_millis(20));
     assert_eq!(told(caller.end()), (1, Source::Loaded));
     assert_eq!(a.stats().taken_over, 1);
+}
+
+/// A process that keeps what it reads near for a minute, with "k" there.
+fn with_one_near<W: Way>(failures: u32) -> (ModelStore<u32>, ManualClock, Cache<W>) {
+    let (server, clock) = server();
+    let store = Tiered::new(100, SECOND * 60, server.another_process());
+    let builder = builder(&clock).store(store).breaker(failures, SECOND * 10).rng(|| 0.5);
+    let cache: Cache<W> = W::Cache::with(builder, Refreshes::Beside);
+    cache.put("k", 1).unwrap();
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+    (server, clock, cache)
+}
+
+pub(crate) fn what_is_near_is_served_while_the_server_is_left_alone<W: Way>() {
+    let (server, clock, cache) = with_one_near::<W>(3);
+    server.set_failure(Some(Failure::LosesRequest));
+    while cache.stats().breaker_opened == 0 {
+        cache.get_or_load("other", || Ok(0)).unwrap();
+    }
+    server.take_steps();
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+    assert_eq!(cache.get("k").unwrap().unwrap().value, 1);
+    // When one may try again, what is near is no answer.
+    clock.advance(SECOND * 10);
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+    assert_eq!(told(cache.get_or_load("other", || Ok(0))), (0, Source::Loaded));
+    assert_eq!(server.take_steps(), ["get"], "one tries, and it is left alone again");
+    server.set_failure(None);
+    clock.advance(SECOND * 10);
+    assert_eq!(told(cache.get_or_load("other", || Ok(2))), (2, Source::Loaded));
+    assert_eq!(told(cache.get_or_load("other", uncalled())), (2, Source::Hit));
+}
+
+pub(crate) fn what_is_near_does_not_count_as_an_answer_of_the_server<W: Way>() {
+    let (server, _, cache) = with_one_near::<W>(5);
+    server.set_failure(Some(Failure::LosesRequest));
+    // Each miss makes fewer requests than five.
+    for _ in 0..3 {
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+        assert_eq!(told(cache.get_or_load("other", || Ok(0))), (0, Source::Loaded));
+    }
+    assert_eq!(cache.stats().breaker_opened, 1);
+}
+
+pub(crate) fn of_a_batch_what_is_near_is_not_loaded_though_the_server_fails<W: Way>() {
+    for failures in [0, 1] {
+        let (server, _, cache) = with_one_near::<W>(failures);
+        server.set_failure(Some(Failure::LosesRequest));
+        for _ in 0..2 {
+            let values = cache.get_or_load_many(&["x", "k", "x"], |keys| {
+                assert_eq!(keys, ["x"]);
+                Ok(vec![2])
+            });
+            assert_eq!(values.unwrap().iter().map(|it| it.value).collect::<Vec<_>>(), [2, 1, 2]);
+        }
+    }
 }
