@@ -240,5 +240,7 @@ cases! {
     panics::a_panic_leaves_the_key_free;
     panics::another_panic_is_no_error_of_a_load;
     panics::a_value_whose_first_clone_panics_is_not_lost;
+    panics::whichever_clone_panics_the_value_is_not_lost;
+    panics::what_cannot_be_copied_to_be_near_is_read_all_the_same;
     panics::if_a_batch_panics_those_who_wait_for_its_keys_take_over;
 }

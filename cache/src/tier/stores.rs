@@ -1,6 +1,7 @@
 //! Two tiers as one store, for tasks and for threads.
 
-use super::{Tiered, Writing};
+use super::Tiered;
+use super::near::Writing;
 use crate::entry::Entry;
 use crate::fill::{Epoch, Token};
 use crate::lease::{Acquired, Announces, BlockingLease, Claim, Lease, Publication, Told, Watch};
@@ -94,8 +95,9 @@ where
         now: Time,
     ) -> Result<Publication, S::Error> {
         let request = self.request(key, now);
-        let publication = leases(self.far.lease()).publish(key, token, epoch, entry.clone(), now).await?;
-        Ok(request.published(key, &entry, publication))
+        let copied = request.copy(key, &entry);
+        let publication = leases(self.far.lease()).publish(key, token, epoch, entry, now).await?;
+        Ok(request.published(copied, publication))
     }
 
     async fn release(&self, key: &Q, token: Token) -> Result<(), S::Error> {
@@ -195,8 +197,9 @@ where
         now: Time,
     ) -> Result<Publication, S::Error> {
         let request = self.request(key, now);
-        let publication = leases(self.far.lease()).publish(key, token, epoch, entry.clone(), now)?;
-        Ok(request.published(key, &entry, publication))
+        let copied = request.copy(key, &entry);
+        let publication = leases(self.far.lease()).publish(key, token, epoch, entry, now)?;
+        Ok(request.published(copied, publication))
     }
 
     fn release(&self, key: &Q, token: Token) -> Result<(), S::Error> {
