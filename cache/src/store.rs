@@ -286,7 +286,8 @@ pub trait BlockingStore<K: ?Sized, V>: Send + Sync + 'static {
 }
 
 /// A blocking store as one for tasks, whose futures are ready at once: so a store of your own that never waits, a map say, need
-/// be written only once. One that asks a server would hold up its task's whole thread.
+/// be written only once. One that asks a server would hold up its task's whole thread, and if a load is dropped, its
+/// [lease](crate::lease) is not given up: it runs out.
 ///
 /// # Examples
 ///
@@ -387,11 +388,9 @@ impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Lease<K, V> for Blocking<S> {
         ready(self.leases::<K, V>().release(key, token))
     }
 
-    /// The cache for threads does it in a thread of its own, and not by this.
-    fn abandon(&self, key: &K, token: Token) {
-        // If it fails, the lease runs out.
-        drop(self.leases::<K, V>().release(key, token));
-    }
+    /// Nothing, as [`release`](BlockingLease::release) may wait for a server and a drop must not: the lease runs out. The cache for
+    /// threads does it in a thread of its own, and not by this.
+    fn abandon(&self, _: &K, _: Token) {}
 
     fn is_ambiguous(&self, error: &S::Error) -> bool {
         self.leases::<K, V>().is_ambiguous(error)
