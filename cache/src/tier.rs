@@ -6,9 +6,10 @@ mod stores;
 use crate::entry::Entry;
 use crate::lease::{Announces, ToldWritten, Watch, Written};
 use crate::memory::Memory;
+use crate::store::BlockingStore;
 use crate::time::Time;
 use hashbrown::Equivalent;
-use near::{Near, NearMany, Request, Writing};
+use near::{Kept, Near, NearMany, Request, Writing};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -70,7 +71,47 @@ where
     where
         S: Announces<K>,
     {
-        let near = Arc::new(Near::new(Memory::new(capacity)));
+        Self::of(Memory::new(capacity), life, store)
+    }
+
+    /// As [`new`](Self::new), with room for entries of the weight `capacity` together, as [`Memory::weighted`] has: for values of
+    /// which few are large.
+    ///
+    /// `weigh` is called once for each value that is to be kept in memory, where no lock is held. If it panics, that value is not
+    /// kept there, and whoever reads or loads it has it all the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "redis")] {
+    /// use oneflight_cache::{Tiered, redis::blocking::RedisStore};
+    /// use std::time::Duration;
+    ///
+    /// let server = RedisStore::builder().prefix("shop").connect_blocking("redis://localhost:6379")?;
+    /// // Up to 64 MiB.
+    /// let weigh = |url: &String, page: &String| (url.len() + page.len() + 100) as u64;
+    /// let store = Tiered::weighted(64 << 20, weigh, Duration::from_secs(1), server);
+    /// assert_eq!(store.near_weight(), 0);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn weighted(
+        capacity: u64,
+        weigh: impl Fn(&K, &V) -> u64 + Send + Sync + 'static,
+        life: Duration,
+        store: S,
+    ) -> Self
+    where
+        S: Announces<K>,
+    {
+        Self::of(Memory::weighted(capacity, move |_, kept: &Kept<K, V>| weigh(&kept.key, &kept.value)), life, store)
+    }
+
+    fn of(memory: Memory<u64, Kept<K, V>>, life: Duration, store: S) -> Self
+    where
+        S: Announces<K>,
+    {
+        let near = Arc::new(Near::new(memory));
         let told: ToldWritten = {
             let near = Arc::downgrade(&near);
             Box::new(move |written| {
@@ -125,6 +166,44 @@ where
     /// ```
     pub fn near_len(&self) -> usize {
         self.near.memory.len()
+    }
+
+    /// The weight of all entries in memory together: how many there are, if they are not [weighed](Self::weighted).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "redis")] {
+    /// use oneflight_cache::{Tiered, redis::blocking::RedisStore};
+    /// use std::time::Duration;
+    ///
+    /// let server = RedisStore::builder().prefix("shop").connect_blocking("redis://localhost:6379")?;
+    /// let store: Tiered<String, String, _> = Tiered::new(10_000, Duration::from_secs(1), server);
+    /// assert_eq!(store.near_weight(), 0);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn near_weight(&self) -> u64 {
+        self.near.memory.weight()
+    }
+
+    /// How many entries in memory were given up to make room for others.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "redis")] {
+    /// use oneflight_cache::{Tiered, redis::blocking::RedisStore};
+    /// use std::time::Duration;
+    ///
+    /// let server = RedisStore::builder().prefix("shop").connect_blocking("redis://localhost:6379")?;
+    /// let store: Tiered<String, String, _> = Tiered::new(10_000, Duration::from_secs(1), server);
+    /// assert_eq!(store.near_evictions(), 0);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn near_evictions(&self) -> u64 {
+        BlockingStore::<u64, Kept<K, V>>::evictions(&self.near.memory)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::entry::Entry;
 use crate::lease::{Acquired, Publication};
 use crate::memory::Memory;
+use crate::store::BlockingStore;
 use crate::time::Time;
 use crossbeam_utils::CachePadded;
 use hashbrown::Equivalent;
@@ -32,8 +33,8 @@ impl<K, V: Clone> Clone for Kept<K, V> {
 
 const STRIPES: usize = 64;
 
-/// What is to be kept of an entry, a copy of its own.
-pub(super) struct Copied<K, V>(Entry<Kept<K, V>>);
+/// What is to be kept of an entry, a copy of its own, and what it weighs.
+pub(super) struct Copied<K, V>(Entry<Kept<K, V>>, u64);
 
 impl<K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Near<K, V> {
     pub(super) fn new(memory: Memory<u64, Kept<K, V>>) -> Self {
@@ -55,9 +56,9 @@ impl<K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Near<K, V> {
     }
 
     /// Keeps it, unless the key was written after there were so many `writes`.
-    fn keep(&self, number: u64, Copied(entry): Copied<K, V>, writes: u64) {
+    fn keep(&self, number: u64, Copied(entry, weight): Copied<K, V>, writes: u64) {
         if self.writes(number) == writes {
-            drop(self.memory.keep(number, entry, 1));
+            drop(self.memory.keep(number, entry, weight));
             // Whoever has written since has removed what was there, or does it now, after it was counted.
             if self.writes(number) != writes {
                 drop(self.memory.take(&number));
@@ -95,7 +96,9 @@ impl<'t, K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Request<'t,
     pub(super) fn copy<Q: ToOwned<Owned = K> + ?Sized>(&self, key: &Q, entry: &Entry<V>) -> Option<Copied<K, V>> {
         let copy = || {
             let kept = Kept { key: Arc::new(key.to_owned()), value: entry.value.clone(), until: self.until };
-            Copied(Entry { life: entry.life, value: kept })
+            // Where no lock is held.
+            let weight = BlockingStore::weigh(&self.near.memory, &self.number, &kept);
+            Copied(Entry { life: entry.life, value: kept }, weight)
         };
         catch_unwind(AssertUnwindSafe(copy)).ok()
     }

@@ -3,10 +3,13 @@
 use super::leases::{hold, server, wait_for};
 use crate::support::limits::until;
 use crate::support::model::{Failure, ModelStore};
-use crate::support::run::{loading, refreshing, run, told, uncalled};
-use crate::support::way::{AnyCache, Fail, Made, Refreshes, SECOND, TTL, Way, builder};
+use crate::support::run::{joining, loading, refreshing, run, told, uncalled};
+use crate::support::way::{AnyCache, Fail, Made, Refreshes, SECOND, TTL, Way, builder, share_of};
 use oneflight_cache::test_util::ManualClock;
 use oneflight_cache::{Policy, Source, Tiered};
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 type Store = Tiered<String, u32, ModelStore<u32>>;
@@ -215,4 +218,51 @@ pub(crate) fn of_a_batch_what_is_near_is_not_loaded_though_the_server_fails<W: W
             assert_eq!(values.unwrap().iter().map(|it| it.value).collect::<Vec<_>>(), [2, 1, 2]);
         }
     }
+}
+
+/// Under random calls of all kinds, more keys than fit, and panics now and then.
+pub(crate) fn what_is_near_weighs_no_more_than_there_is_room_for_whatever_panics<W: Way>() {
+    let (server, clock) = server();
+    let panics = Arc::new(AtomicBool::new(false));
+    let weigh = {
+        let panics = Arc::clone(&panics);
+        move |key: &String, value: &u32| {
+            assert_eq!(*key, value.to_string());
+            if panics.load(Ordering::SeqCst) {
+                // Without the noise of a hook.
+                resume_unwind(Box::new(Fail(*value)));
+            }
+            if *value == 7 { 1_000 } else { 1 }
+        }
+    };
+    let store = Tiered::weighted(20, weigh, SECOND * 60, server.another_process());
+    let cache: Cache<W> = W::Cache::with(builder(&clock).store(store), Refreshes::Beside);
+    let mut random = fastrand::Rng::with_seed(7);
+    for _ in 0..20_000 / share_of::<W>() {
+        panics.store(random.u32(..20) == 0, Ordering::SeqCst);
+        let (key, kind) = (random.u32(..60), random.u8(..8));
+        let name = key.to_string();
+        match kind {
+            0 => cache.put(&name, key).unwrap(),
+            1 => cache.invalidate(&name).unwrap(),
+            2 => assert_eq!(cache.get_or_load_many(&[&name], move |_| Ok(vec![key])).unwrap()[0].value, key),
+            _ => assert_eq!(told(cache.get_or_load(&name, move || Ok(key))).0, key),
+        }
+        let near = cache.store();
+        assert!(near.near_len() <= 20);
+        assert_eq!(near.near_weight(), near.near_len() as u64);
+    }
+    assert!(cache.store().near_evictions() > 0);
+    panics.store(true, Ordering::SeqCst);
+    cache.invalidate_all().unwrap();
+    assert_eq!((cache.store().near_len(), cache.store().near_weight()), (0, 0));
+    let load = loading(&cache, "8", || Ok(8));
+    let waits = joining(&cache, "8", uncalled());
+    assert_eq!((told(load.end()), told(waits.end())), ((8, Source::Loaded), (8, Source::Joined)));
+    assert_eq!(cache.store().near_len(), 0, "it is in the store all the same");
+    panics.store(false, Ordering::SeqCst);
+    assert_eq!(told(cache.get_or_load("8", uncalled())), (8, Source::Hit));
+    assert_eq!(told(cache.get_or_load("7", || Ok(7))), (7, Source::Loaded));
+    assert_eq!(cache.store().near_weight(), 1, "what is too large is not kept near");
+    assert_eq!(told(cache.get_or_load("7", uncalled())), (7, Source::Hit));
 }
