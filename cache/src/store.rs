@@ -30,51 +30,91 @@ pub type FoundMany<V, E> = Result<Vec<Result<Option<Entry<V>>, E>>, E>;
 /// A store decides nothing. The cache asks it for an entry, looks at its times, and sees to it that nothing that was loaded
 /// before a write is put after it, in this process: while it puts or removes, it does nothing else with that key.
 ///
+/// # Cancel safety
+///
+/// The cache drops what these futures are in the middle of: a read when its caller is dropped or has [no more
+/// time](crate::Call::timeout), a write when its caller is dropped or [`load_timeout`](crate::Builder::load_timeout) is over. The
+/// request may be carried out or not. A connection that was sent one and whose reply was not read yet must not be used again, not
+/// from a pool either: it would answer the next request, of another key, by that reply. Close it, or let a task of the store's own
+/// read what comes.
+///
 /// # Examples
 ///
-/// A store in a map, as one would write it for memcached or a table:
+/// A table, as one would write it for a database. What it keeps outlives this process, whose [`Time`]s mean nothing elsewhere: so
+/// times are kept by the database's clock, and what is told and taken is how long ago something was, or how long it lasts.
 ///
 /// ```
 /// use oneflight_cache::lease::NoLease;
-/// use oneflight_cache::{Entry, Store, Time};
+/// use oneflight_cache::{Cache, Entry, Source, Store, Time};
 /// use std::collections::HashMap;
 /// use std::convert::Infallible;
 /// use std::sync::Mutex;
+/// use std::time::{Duration, SystemTime};
+///
+/// #[derive(Clone, Copy)]
+/// struct Row {
+///     value: u32,
+///     version: u32,
+///     loaded_at: Duration,
+///     fresh_until: Duration,
+///     stale_until: Duration,
+///     cost: Duration,
+/// }
 ///
 /// #[derive(Default)]
-/// struct Map(Mutex<HashMap<String, Entry<u32>>>);
+/// struct Table(Mutex<HashMap<String, Row>>);
 ///
-/// impl Store<str, u32> for Map {
+/// /// What the database's clock says.
+/// fn clock() -> Duration {
+///     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
+/// }
+///
+/// // For `String`, which the cache keeps, and for `str`, which callers look up.
+/// impl<K: AsRef<str> + Sync + ?Sized> Store<K, u32> for Table {
 ///     type Error = Infallible;
 ///     type Displaced = ();
 ///     type Lease = NoLease;
 ///
-///     async fn get(&self, key: &str, now: Time) -> Result<Option<Entry<u32>>, Infallible> {
-///         Ok(self.0.lock().unwrap().get(key).filter(|entry| entry.stale_until() > now).cloned())
+///     async fn get(&self, key: &K, now: Time) -> Result<Option<Entry<u32>>, Infallible> {
+///         let Some(row) = self.0.lock().unwrap().get(key.as_ref()).copied() else { return Ok(None) };
+///         let clock = clock();
+///         let time = |it: Duration| now.before(clock.saturating_sub(it)).after(it.saturating_sub(clock));
+///         let (loaded_at, fresh_until, stale_until) = (time(row.loaded_at), time(row.fresh_until), time(row.stale_until));
+///         let entry = Entry::new(row.value, row.version, loaded_at, fresh_until, stale_until, row.cost);
+///         Ok(Some(entry).filter(|entry| entry.stale_until() > now))
 ///     }
-///     async fn put(&self, key: &str, entry: Entry<u32>, _now: Time) -> Result<(), Infallible> {
-///         self.0.lock().unwrap().insert(key.to_owned(), entry);
+///
+///     async fn put(&self, key: &K, entry: Entry<u32>, now: Time) -> Result<(), Infallible> {
+///         let clock = clock();
+///         let row = Row {
+///             value: *entry.value(),
+///             version: entry.version(),
+///             loaded_at: clock.saturating_sub(now.since(entry.loaded_at())),
+///             fresh_until: clock.saturating_add(entry.fresh_until().since(now)),
+///             stale_until: clock.saturating_add(entry.stale_until().since(now)),
+///             cost: entry.cost(),
+///         };
+///         self.0.lock().unwrap().insert(key.as_ref().to_owned(), row);
 ///         Ok(())
 ///     }
-///     async fn remove(&self, key: &str) -> Result<(), Infallible> {
-///         self.0.lock().unwrap().remove(key);
+///
+///     async fn remove(&self, key: &K) -> Result<(), Infallible> {
+///         self.0.lock().unwrap().remove(key.as_ref());
 ///         Ok(())
 ///     }
+///
 ///     async fn clear(&self) -> Result<(), Infallible> {
 ///         self.0.lock().unwrap().clear();
 ///         Ok(())
 ///     }
 /// }
-/// # // Owned keys are used by whatever outlives the call.
-/// # impl Store<String, u32> for Map {
-/// #     type Error = Infallible;
-/// #     type Displaced = ();
-/// #     type Lease = NoLease;
-/// #     async fn get(&self, key: &String, now: Time) -> Result<Option<Entry<u32>>, Infallible> { Store::<str, u32>::get(self, key, now).await }
-/// #     async fn put(&self, key: &String, entry: Entry<u32>, now: Time) -> Result<(), Infallible> { Store::<str, u32>::put(self, key, entry, now).await }
-/// #     async fn remove(&self, key: &String) -> Result<(), Infallible> { Store::<str, u32>::remove(self, key).await }
-/// #     async fn clear(&self) -> Result<(), Infallible> { Store::<str, u32>::clear(self).await }
-/// # }
+///
+/// # smol::block_on(async {
+/// let ages = Cache::<String, u32>::builder().store(Table::default()).build();
+/// assert_eq!(ages.get_or_load("Ada", || async { Ok(36) }).await?.source, Source::Loaded);
+/// assert_eq!(ages.get_or_load("Ada", || async { Err("not called".into()) }).await?.source, Source::Hit);
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// # }).unwrap();
 /// ```
 pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
     /// Why it failed.
