@@ -138,6 +138,18 @@ pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
         None
     }
 
+    /// How often `key` was written in this process, as far as the store knows, if it keeps entries [near](Self::near): asked by the
+    /// cache before a load of which the store cannot be told, as it fails. Keys may share a number.
+    fn near_writes(&self, key: &K) -> Option<u64> {
+        let _ = key;
+        None
+    }
+
+    /// Keeps the `entry` of such a load near, unless the key was written since there were so many `writes`. Waits for nothing.
+    fn keep_near(&self, key: &K, entry: Entry<V>, writes: u64) {
+        let _ = (key, entry, writes);
+    }
+
     /// The entry of `key`, unless it is of no more use at `now`. What it cannot read is not there.
     fn get(&self, key: &K, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, Self::Error>> + Send;
 
@@ -261,6 +273,17 @@ pub trait BlockingStore<K: ?Sized, V>: Send + Sync + 'static {
         None
     }
 
+    /// See [`Store::near_writes`].
+    fn near_writes(&self, key: &K) -> Option<u64> {
+        let _ = key;
+        None
+    }
+
+    /// See [`Store::keep_near`].
+    fn keep_near(&self, key: &K, entry: Entry<V>, writes: u64) {
+        let _ = (key, entry, writes);
+    }
+
     /// See [`Store::get`].
     ///
     /// # Errors
@@ -356,6 +379,14 @@ impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Store<K, V> for Blocking<S> {
 
     fn near(&self, key: &K, now: Time) -> Option<Entry<V>> {
         self.0.near(key, now)
+    }
+
+    fn near_writes(&self, key: &K) -> Option<u64> {
+        self.0.near_writes(key)
+    }
+
+    fn keep_near(&self, key: &K, entry: Entry<V>, writes: u64) {
+        self.0.keep_near(key, entry, writes);
     }
 
     fn get(&self, key: &K, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, S::Error>> + Send {

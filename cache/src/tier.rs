@@ -23,7 +23,8 @@ use std::time::Duration;
 ///
 /// What this process writes is never served old by it.
 ///
-/// While the store does not answer, what is in memory is served for the rest of its short life.
+/// While the store does not answer, what is in memory is served for the rest of its short life, and what is loaded is kept there for
+/// as long.
 ///
 /// # Examples
 ///
@@ -225,6 +226,16 @@ where
         S: Announces<Q>,
     {
         self.near.find(self.far.key_number(key), key, now)
+    }
+
+    /// Its life begins with its load: what is written elsewhere meanwhile may have been told to nobody.
+    fn keep<Q>(&self, key: &Q, entry: Entry<V>, writes: u64)
+    where
+        Q: ToOwned<Owned = K> + ?Sized,
+        S: Announces<Q>,
+    {
+        let until = entry.loaded_at().after(self.life);
+        Request::since(&self.near, self.far.key_number(key), writes, until).filled(key, entry);
     }
 
     fn near_many<'q, Q>(&self, keys: &[&'q Q], now: Time) -> NearMany<'_, 'q, Q, K, V>

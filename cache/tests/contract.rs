@@ -235,6 +235,8 @@ cases! {
     tiers::what_is_near_is_served_while_the_server_is_left_alone;
     tiers::what_is_near_does_not_count_as_an_answer_of_the_server;
     tiers::what_is_near_weighs_no_more_than_there_is_room_for_whatever_panics;
+    tiers::what_is_loaded_past_the_server_is_near_for_a_short_life;
+    tiers::a_write_wins_over_what_is_loaded_past_the_server;
     tiers::of_a_batch_what_is_near_is_not_loaded_though_the_server_fails;
 
     panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;

@@ -89,18 +89,29 @@ pub(super) struct Request<'t, K, V> {
 
 impl<'t, K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Request<'t, K, V> {
     pub(super) fn new(near: &'t Near<K, V>, number: u64, until: Time) -> Self {
-        Self { near, number, writes: near.writes(number), until }
+        Self::since(near, number, near.writes(number), until)
+    }
+
+    /// One that has begun when there were so many `writes`.
+    pub(super) fn since(near: &'t Near<K, V>, number: u64, writes: u64, until: Time) -> Self {
+        Self { near, number, writes, until }
     }
 
     /// What would be kept of it. `None` if the user's code panics: then it is not kept near, and whoever asked has it all the same.
     pub(super) fn copy<Q: ToOwned<Owned = K> + ?Sized>(&self, key: &Q, entry: &Entry<V>) -> Option<Copied<K, V>> {
-        let copy = || {
-            let kept = Kept { key: Arc::new(key.to_owned()), value: entry.value.clone(), until: self.until };
-            // Where no lock is held.
-            let weight = BlockingStore::weigh(&self.near.memory, &self.number, &kept);
-            Copied(Entry { life: entry.life, value: kept }, weight)
-        };
-        catch_unwind(AssertUnwindSafe(copy)).ok()
+        catch_unwind(AssertUnwindSafe(|| self.kept(key, entry.clone()))).ok()
+    }
+
+    fn kept<Q: ToOwned<Owned = K> + ?Sized>(&self, key: &Q, Entry { life, value }: Entry<V>) -> Copied<K, V> {
+        let kept = Kept { key: Arc::new(key.to_owned()), value, until: self.until };
+        // Where no lock is held.
+        let weight = BlockingStore::weigh(&self.near.memory, &self.number, &kept);
+        Copied(Entry { life, value: kept }, weight)
+    }
+
+    /// Keeps an entry that the store has not.
+    pub(super) fn filled<Q: ToOwned<Owned = K> + ?Sized>(&self, key: &Q, entry: Entry<V>) {
+        self.keep(catch_unwind(AssertUnwindSafe(|| self.kept(key, entry))).ok());
     }
 
     fn keep(&self, copied: Option<Copied<K, V>>) {

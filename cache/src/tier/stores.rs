@@ -30,6 +30,14 @@ where
         self.find(key, now)
     }
 
+    fn near_writes(&self, key: &Q) -> Option<u64> {
+        Some(self.near.writes(self.far.key_number(key)))
+    }
+
+    fn keep_near(&self, key: &Q, entry: Entry<V>, writes: u64) {
+        self.keep(key, entry, writes);
+    }
+
     async fn get(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, S::Error> {
         let request = self.request(key, now);
         if let Some(entry) = self.near.find(request.number, key, now) {
@@ -134,6 +142,14 @@ where
 
     fn near(&self, key: &Q, now: Time) -> Option<Entry<V>> {
         self.find(key, now)
+    }
+
+    fn near_writes(&self, key: &Q) -> Option<u64> {
+        Some(self.near.writes(self.far.key_number(key)))
+    }
+
+    fn keep_near(&self, key: &Q, entry: Entry<V>, writes: u64) {
+        self.keep(key, entry, writes);
     }
 
     fn get(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, S::Error> {

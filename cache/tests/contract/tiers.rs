@@ -178,30 +178,31 @@ fn with_one_near<W: Way>(failures: u32) -> (ModelStore<u32>, ManualClock, Cache<
 pub(crate) fn what_is_near_is_served_while_the_server_is_left_alone<W: Way>() {
     let (server, clock, cache) = with_one_near::<W>(3);
     server.set_failure(Some(Failure::LosesRequest));
-    while cache.stats().breaker_opened == 0 {
-        cache.get_or_load("other", || Ok(0)).unwrap();
+    for other in ["a", "b"] {
+        assert_eq!(told(cache.get_or_load(other, || Ok(0))), (0, Source::Loaded));
     }
+    assert_eq!(cache.stats().breaker_opened, 1);
     server.take_steps();
     assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
     assert_eq!(cache.get("k").unwrap().unwrap().value, 1);
     // When one may try again, what is near is no answer.
     clock.advance(SECOND * 10);
     assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
-    assert_eq!(told(cache.get_or_load("other", || Ok(0))), (0, Source::Loaded));
+    assert_eq!(told(cache.get_or_load("c", || Ok(0))), (0, Source::Loaded));
     assert_eq!(server.take_steps(), ["get"], "one tries, and it is left alone again");
     server.set_failure(None);
     clock.advance(SECOND * 10);
-    assert_eq!(told(cache.get_or_load("other", || Ok(2))), (2, Source::Loaded));
-    assert_eq!(told(cache.get_or_load("other", uncalled())), (2, Source::Hit));
+    assert_eq!(told(cache.get_or_load("d", || Ok(2))), (2, Source::Loaded));
+    assert!(server.take_steps().contains(&"publish"));
 }
 
 pub(crate) fn what_is_near_does_not_count_as_an_answer_of_the_server<W: Way>() {
     let (server, _, cache) = with_one_near::<W>(5);
     server.set_failure(Some(Failure::LosesRequest));
     // Each miss makes fewer requests than five.
-    for _ in 0..3 {
+    for other in ["a", "b", "c"] {
         assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
-        assert_eq!(told(cache.get_or_load("other", || Ok(0))), (0, Source::Loaded));
+        assert_eq!(told(cache.get_or_load(other, || Ok(0))), (0, Source::Loaded));
     }
     assert_eq!(cache.stats().breaker_opened, 1);
 }
@@ -210,9 +211,9 @@ pub(crate) fn of_a_batch_what_is_near_is_not_loaded_though_the_server_fails<W: W
     for failures in [0, 1] {
         let (server, _, cache) = with_one_near::<W>(failures);
         server.set_failure(Some(Failure::LosesRequest));
-        for _ in 0..2 {
-            let values = cache.get_or_load_many(&["x", "k", "x"], |keys| {
-                assert_eq!(keys, ["x"]);
+        for other in ["x", "y"] {
+            let values = cache.get_or_load_many(&[other, "k", other], move |keys| {
+                assert_eq!(keys, [other]);
                 Ok(vec![2])
             });
             assert_eq!(values.unwrap().iter().map(|it| it.value).collect::<Vec<_>>(), [2, 1, 2]);
@@ -265,4 +266,59 @@ pub(crate) fn what_is_near_weighs_no_more_than_there_is_room_for_whatever_panics
     assert_eq!(told(cache.get_or_load("7", || Ok(7))), (7, Source::Loaded));
     assert_eq!(cache.store().near_weight(), 1, "what is too large is not kept near");
     assert_eq!(told(cache.get_or_load("7", uncalled())), (7, Source::Hit));
+}
+
+pub(crate) fn what_is_loaded_past_the_server_is_near_for_a_short_life<W: Way>() {
+    for failure in [Failure::LosesRequest, Failure::Refuses] {
+        // The second is left alone after its first request.
+        for failures in [0, 1] {
+            let (server, clock) = server();
+            let cache = process::<W>(&server, &clock, |builder| builder.breaker(failures, SECOND * 10));
+            server.set_failure(Some(failure));
+            assert_eq!(told(cache.get_or_load("k", || Ok(1))), (1, Source::Loaded));
+            assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+            for _ in 0..2 {
+                let values = cache.get_or_load_many(&["k", "l"], |keys| {
+                    assert_eq!(keys, ["l"]);
+                    Ok(vec![2])
+                });
+                assert_eq!(values.unwrap().iter().map(|it| it.value).collect::<Vec<_>>(), [1, 2]);
+            }
+            clock.advance(SECOND);
+            assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Loaded));
+            assert_eq!((cache.stats().loads, cache.store().near_len()), (3, 2));
+            server.set_failure(None);
+            clock.advance(SECOND * 20);
+            assert_eq!(told(cache.get_or_load("k", || Ok(4))), (4, Source::Loaded), "the server has none of these");
+        }
+    }
+}
+
+pub(crate) fn a_write_wins_over_what_is_loaded_past_the_server<W: Way>() {
+    type Write<C> = fn(&C);
+    let writes: [Write<Cache<W>>; 3] =
+        [|cache| drop(cache.put("k", 5)), |cache| drop(cache.invalidate("k")), |cache| drop(cache.invalidate_all())];
+    for write in writes {
+        let (server, clock) = server();
+        let cache = process::<W>(&server, &clock, |builder| builder);
+        server.set_failure(Some(Failure::LosesRequest));
+        let load = loading(&cache, "k", || Ok(1));
+        write(&cache);
+        assert_eq!(told(load.end()), (1, Source::Loaded));
+        assert_eq!(cache.store().near_len(), 0);
+        // What is near goes, too.
+        assert_eq!(told(cache.get_or_load("k", || Ok(2))), (2, Source::Loaded));
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
+        write(&cache);
+        assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Loaded));
+    }
+    // One of another process, once the server answers again.
+    let (server, clock) = server();
+    let [a, b] = [(); 2].map(|()| process::<W>(&server, &clock, |builder| builder.breaker(0, SECOND)));
+    server.set_failure(Some(Failure::LosesRequest));
+    let load = loading(&a, "k", || Ok(1));
+    server.set_failure(None);
+    b.put("k", 2).unwrap();
+    assert_eq!(told(load.end()), (1, Source::Loaded));
+    assert_eq!(told(a.get_or_load("k", uncalled())), (2, Source::Hit));
 }
