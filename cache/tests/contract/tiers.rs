@@ -6,7 +6,7 @@ use crate::support::model::{Failure, ModelStore};
 use crate::support::run::{joining, loading, refreshing, run, told, uncalled};
 use crate::support::way::{AnyCache, Fail, Made, Refreshes, SECOND, TTL, Way, builder, share_of};
 use oneflight_cache::test_util::ManualClock;
-use oneflight_cache::{Policy, Source, Tiered};
+use oneflight_cache::{BlockingStore, Entry, Policy, Source, Tiered, Time};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -321,4 +321,34 @@ pub(crate) fn a_write_wins_over_what_is_loaded_past_the_server<W: Way>() {
     b.put("k", 2).unwrap();
     assert_eq!(told(load.end()), (1, Source::Loaded));
     assert_eq!(told(a.get_or_load("k", uncalled())), (2, Source::Hit));
+}
+
+/// Also while nothing in the cache tells yet that the load is void.
+#[test]
+fn what_is_loaded_past_the_server_is_not_near_if_the_key_was_written_since() {
+    let (server, _) = server();
+    let (store, other) = (Tiered::new(100, SECOND, server.another_process()), server.another_process());
+    let entry = || {
+        let now = Time::START;
+        Entry::new(1, 1, now, now.after(TTL), now.after(TTL), SECOND)
+    };
+    let writes: [&dyn Fn(); 5] = [
+        &|| assert!(BlockingStore::<str, u32>::put(&store, "k", entry(), Time::START).is_err()),
+        &|| assert!(BlockingStore::<str, u32>::remove(&store, "k").is_err()),
+        &|| assert!(BlockingStore::<str, u32>::clear(&store).is_err()),
+        &|| BlockingStore::<str, u32>::remove(&other, "k").unwrap(),
+        &|| BlockingStore::<str, u32>::clear(&other).unwrap(),
+    ];
+    let keep = |meanwhile: &dyn Fn()| {
+        let writes = BlockingStore::<str, u32>::near_writes(&store, "k").unwrap();
+        meanwhile();
+        BlockingStore::<str, u32>::keep_near(&store, "k", entry(), writes);
+        store.near_len()
+    };
+    for (number, write) in writes.into_iter().enumerate() {
+        // The server need not answer for a write of this process to be known.
+        server.set_failure((number < 3).then_some(Failure::LosesRequest));
+        assert_eq!(keep(write), 0);
+        assert_eq!(keep(&|| ()), 1);
+    }
 }
