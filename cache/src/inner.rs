@@ -269,12 +269,15 @@ impl<V, S> Inner<V, S> {
         self.get(key, now).await.unwrap_or(None)
     }
 
-    /// The entry of `key`.
+    /// The entry of `key`. What is near counts as no answer of the store's, and needs none.
     #[inline]
     pub(crate) async fn get<Q: ?Sized>(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, Failure>
     where
         S: Store<Q, V>,
     {
+        if let Some(entry) = self.store.near(key, now) {
+            return Ok(Some(entry));
+        }
         self.ask::<Q, _, _>(|| self.store.get(key, now)).await
     }
 

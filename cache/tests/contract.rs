@@ -232,10 +232,18 @@ cases! {
     tiers::a_near_value_ends_with_its_own_life_and_is_refreshed_early;
     tiers::a_refresh_on_demand_loads_though_what_is_near_is_old;
     tiers::a_take_over_works_through_both_tiers;
+    tiers::what_is_near_is_served_while_the_server_is_left_alone;
+    tiers::what_is_near_does_not_count_as_an_answer_of_the_server;
+    tiers::what_is_near_weighs_no_more_than_there_is_room_for_whatever_panics;
+    tiers::what_is_loaded_past_the_server_is_near_for_a_short_life;
+    tiers::a_write_wins_over_what_is_loaded_past_the_server;
+    tiers::of_a_batch_what_is_near_is_not_loaded_though_the_server_fails;
 
     panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;
     panics::a_panic_leaves_the_key_free;
     panics::another_panic_is_no_error_of_a_load;
     panics::a_value_whose_first_clone_panics_is_not_lost;
+    panics::whichever_clone_panics_the_value_is_not_lost;
+    panics::what_cannot_be_copied_to_be_near_is_read_all_the_same;
     panics::if_a_batch_panics_those_who_wait_for_its_keys_take_over;
 }

@@ -78,6 +78,7 @@ impl<V, S> Inner<V, S> {
                     };
                     let loader = loader.take().expect("a fill loads once");
                     let begun = self.now();
+                    flight.about_to_load();
                     flight.loads_from(begun);
                     let run = self.run(limit, begun, !flight.is_refresh(), loader);
                     let (result, ended) = flight.renewing(run).await;

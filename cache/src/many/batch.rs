@@ -53,13 +53,7 @@ impl<V, S> Inner<V, S> {
     {
         let now = self.now();
         let mut batch = Batch { now, values: Vec::with_capacity(keys.len()), wanted: Vec::new() };
-        let all = self.ask::<Q, _, _>(|| self.store.get_many(&keys, now)).await;
-        let all: Vec<_> = match all {
-            Ok(all) => {
-                all.into_iter().map(|found| found.map_err(|error| self.store_failed(error)).ok().flatten()).collect()
-            }
-            Err(_) => keys.iter().map(|_| None).collect(),
-        };
+        let all = self.find_many(&keys, now).await;
         for (place, (key, found)) in keys.into_iter().zip(all).enumerate() {
             let value = match self.plan(found, now, || self.loads.hash(key)) {
                 Plan::Serve(fetched) => Some(fetched),
@@ -76,6 +70,46 @@ impl<V, S> Inner<V, S> {
             batch.values.push(value);
         }
         batch
+    }
+
+    /// What is near, and of the rest what the store says. A store that fails has none of that.
+    async fn find_many<Q>(&self, keys: &[&Q], now: Time) -> Vec<Option<Entry<V>>>
+    where
+        Q: Sync + ?Sized,
+        V: Send,
+        S: Store<Q, V>,
+    {
+        let near = |(place, key): (usize, &&Q)| Some((place, self.store.near(key, now)?));
+        let near: Vec<_> = keys.iter().enumerate().filter_map(near).collect();
+        if near.is_empty() {
+            return self.ask_many(keys, now).await;
+        }
+        let mut all: Vec<_> = keys.iter().map(|_| None).collect();
+        for (place, entry) in near {
+            all[place] = Some(entry);
+        }
+        let (places, missing): (Vec<_>, Vec<_>) =
+            keys.iter().enumerate().filter(|(place, _)| all[*place].is_none()).unzip();
+        if !missing.is_empty() {
+            for (place, found) in places.into_iter().zip(self.ask_many(&missing, now).await) {
+                all[place] = found;
+            }
+        }
+        all
+    }
+
+    async fn ask_many<Q>(&self, keys: &[&Q], now: Time) -> Vec<Option<Entry<V>>>
+    where
+        Q: Sync + ?Sized,
+        V: Send,
+        S: Store<Q, V>,
+    {
+        match self.ask::<Q, _, _>(|| self.store.get_many(keys, now)).await {
+            Ok(all) => {
+                all.into_iter().map(|found| found.map_err(|error| self.store_failed(error)).ok().flatten()).collect()
+            }
+            Err(_) => keys.iter().map(|_| None).collect(),
+        }
     }
 
     /// Puts what has come into its place. What came to nothing stays wanted, and an error without an old value ends it all.

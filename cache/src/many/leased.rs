@@ -104,6 +104,7 @@ impl<V, S> Inner<V, S> {
         S: Store<K, V>,
         F: Future<Output = OfEach<V, E>>,
     {
+        flights.iter_mut().for_each(|(_, flight)| flight.about_to_load());
         let run = async {
             let turn = if uncached.is_empty() { Ok(None) } else { self.permit(None).await.map(Some) };
             let (_turn, refused) = match turn {

@@ -2,13 +2,14 @@
 
 use crate::support::gate::Gate;
 use crate::support::limits::{until, within_limit};
+use crate::support::model::ModelStore;
 use crate::support::run::{aged, joining, loading, run, told, uncalled};
 use crate::support::stores::{Map, Request};
 use crate::support::task_ways::{Executor, TaskCache, Tasks};
 use crate::support::way::{Answer, AnyCache, Fail, Made, SECOND, TTL, builder, cache, cache_in, inline_cache};
 use futures_lite::future::{block_on, pending, poll_once, yield_now};
 use oneflight_cache::test_util::ManualClock;
-use oneflight_cache::{BoxFuture, Cache, Error, Memory, Policy, Source};
+use oneflight_cache::{Blocking, BoxFuture, Cache, Error, Memory, Policy, Source};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -49,6 +50,26 @@ fn a_leader_that_is_dropped_hands_the_load_on() {
             *gate.lock().unwrap() = true;
             assert_eq!(told(second.await).0, 1);
             assert_eq!(cache.stats().loads, 1);
+        });
+    });
+}
+
+#[test]
+fn a_load_that_is_dropped_asks_a_blocking_store_nothing() {
+    within_limit(|| {
+        let clock = ManualClock::new();
+        let server = ModelStore::<u32>::new(clock.clone());
+        let cache: Cache<String, u32, Fail, _> = builder(&clock).store(Blocking(server.another_process())).build();
+        block_on(async {
+            let mut load = Box::pin(cache.get_or_load("k", pending));
+            assert!(poll_once(&mut load).await.is_none());
+            assert!(server.is_held("k"));
+            server.take_steps();
+            drop(load);
+            assert_eq!(server.take_steps(), [""; 0]);
+            clock.advance(SECOND * 5);
+            assert_eq!(told(cache.get_or_load("k", || ok(1)).await), (1, Source::Loaded));
+            assert_eq!(cache.stats().held, 0, "the lease has run out");
         });
     });
 }
