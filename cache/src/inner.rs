@@ -242,6 +242,14 @@ impl<V, S> Inner<V, S> {
         self.loads.fail(hash, self.now(), first_backoff, longest_backoff, self.config.random());
     }
 
+    /// A load of the key has been waited for in vain, as long as one may take. Of all who have waited, the first lets the next
+    /// refresh wait.
+    pub(crate) fn hangs(&self, hash: KeyHash) {
+        if self.loads.may_try(hash, self.now()) {
+            self.hold_up(hash);
+        }
+    }
+
     /// Lets the next refresh of the key wait for a moment: another process is at it.
     fn pause(&self, hash: KeyHash) {
         let now = self.now();

@@ -188,7 +188,8 @@ where
     /// # Blocking
     ///
     /// While it loads and waits for others' loads. Keys whose loads take longer than the cache's
-    /// [`load_timeout`](crate::Builder::load_timeout) are loaded by one of those who wait, as with single calls.
+    /// [`load_timeout`](crate::Builder::load_timeout) are loaded by one of those who wait, as with single calls, unless
+    /// an old value [may be served](crate::Builder::stale_if_error).
     ///
     /// # Errors
     ///
@@ -264,6 +265,10 @@ where
                 match self.shared.group.run_many(keys, inner.config.load_timeout, work) {
                     Ok(flown) => flown,
                     Err(CallError::TimedOut) => {
+                        // Also as there.
+                        for key in block_on(inner.hung(&batch, &led)) {
+                            kept.insert(key, Ok(Some(Err(Error::LoadTimedOut))));
+                        }
                         inner.take_in_kept(&mut batch, &led, &kept)?;
                         continue;
                     }

@@ -156,7 +156,8 @@ where
             let (flown, role) = if inner.coalescing.load(Ordering::Relaxed) {
                 let mut call = self.group.call(key);
                 let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-                // Past the load timeout the flight takes no newcomers: one of those who leave it leads the next.
+                // Past the load timeout the flight takes no newcomers: one of those who leave it leads the next, unless they
+                // have an old value.
                 if let Some(wait) = left.into_iter().chain(inner.config.load_timeout).min() {
                     call = call.wait_timeout(wait);
                 }
@@ -165,7 +166,14 @@ where
                     Err(CallError::TimedOut) if until.is_some_and(|until| Instant::now() >= until) => {
                         return Err(Error::Deadline);
                     }
-                    Err(CallError::TimedOut) => continue,
+                    Err(CallError::TimedOut) => match why {
+                        // The old value will do. When the back-off is over, somebody leads.
+                        Why::Missing(Some(seen)) if seen.is_usable => {
+                            inner.hangs(inner.loads.hash(key));
+                            return Err(Error::LoadTimedOut);
+                        }
+                        _ => continue,
+                    },
                     Err(_) => return Err(Error::Reentrant),
                 }
             } else {

@@ -34,6 +34,11 @@ impl<Q: ?Sized, V> Wanted<'_, Q, V> {
             _ => Why::Missing(self.seen),
         }
     }
+
+    /// The version of the value that there is if no other comes.
+    fn old(&self) -> Option<u32> {
+        self.entry.as_ref().map(Entry::version)
+    }
 }
 
 /// A batch under way.
@@ -141,6 +146,29 @@ impl<V, S> Inner<V, S> {
         // As errors are told in the order of the keys.
         batch.wanted.sort_unstable_by_key(|wanted| wanted.place);
         Ok(())
+    }
+
+    /// Those of the keys whose loads by others were waited for in vain, and whose old values will do.
+    pub(super) async fn hung<'q, Q>(&self, batch: &Batch<'q, Q, V>, led: &HashSet<&Q>) -> Vec<&'q Q>
+    where
+        Q: Hash + Eq + Sync + ?Sized,
+        V: Send,
+        S: Store<Q, V>,
+    {
+        let others = batch.wanted.iter().filter(|wanted| !led.contains(wanted.key));
+        let (keys, old): (Vec<_>, Vec<_>) = others.filter_map(|wanted| Some((wanted.key, wanted.old()?))).unzip();
+        if keys.is_empty() {
+            return keys;
+        }
+        // A load that is over has left another value, and a write may have left none.
+        let found = self.ask::<Q, _, _>(|| self.store.get_many(&keys, self.now())).await;
+        let mut found = found.unwrap_or_default().into_iter();
+        let is_other = |old| matches!(found.next(), Some(Ok(entry)) if entry.as_ref().map(Entry::version) != Some(old));
+        let are_other: Vec<bool> = old.into_iter().map(is_other).collect();
+        let hung: Vec<&Q> =
+            keys.into_iter().zip(are_other).filter_map(|(key, other)| (!other).then_some(key)).collect();
+        hung.iter().for_each(|key| self.hangs(self.loads.hash(*key)));
+        hung
     }
 
     /// As [`fly`](Self::fly), for keys that are loaded together.

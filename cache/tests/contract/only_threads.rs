@@ -2,7 +2,7 @@
 
 use crate::support::gate::Gate;
 use crate::support::limits::{until, within_limit};
-use crate::support::run::{Runs, failure, loading, refreshing, run, told, uncalled};
+use crate::support::run::{Runs, failure, joining, loading, refreshing, run, told, uncalled};
 use crate::support::stores::{Map, Request};
 use crate::support::thread_way::Threads;
 use crate::support::way::{Fail, SECOND, TTL, cache, cache_in, inline_cache};
@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 const EAGER: Policy = Policy::Eager { window: 0.5 };
 /// Passes soon.
 const SOON: Duration = Duration::from_millis(20);
+/// For what must begin before it has passed.
+const LONG: Duration = Duration::from_secs(1);
 
 #[test]
 fn past_the_age_of_a_stuck_load_one_of_those_who_wait_leads_another() {
@@ -33,6 +35,51 @@ fn past_the_age_of_a_stuck_load_one_of_those_who_wait_leads_another() {
         assert_eq!(runs.get(), 1);
         assert_eq!(told(stuck.end()), (1, Source::Loaded));
         assert_eq!(told(cache.get_or_load("k", uncalled())).0, 2, "the newer one stays");
+    });
+}
+
+/// A loader that hangs, as one of a database without a time limit does.
+#[test]
+fn i5_an_old_value_is_served_if_the_load_of_another_hangs() {
+    within_limit(|| {
+        let set = |builder: crate::support::way::Made<u32>| builder.load_timeout(LONG).stale_if_error(TTL);
+        let (cache, clock) = cache::<Threads, u32>(set);
+        cache.put("k", 1).unwrap();
+        clock.advance(TTL);
+        let stuck = loading(&cache, "k", || Ok(2));
+        let waiting = [(); 3].map(|()| joining(&cache, "k", uncalled()));
+        for caller in waiting {
+            assert_eq!(told(caller.end()), (1, Source::Stale));
+        }
+        // Nobody waits again before the back-off is over, and then one leads.
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Stale));
+        clock.advance(SECOND * 4);
+        assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Loaded));
+        drop(stuck.end());
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (3, Source::Hit));
+    });
+}
+
+#[test]
+fn i5_a_batch_serves_old_values_if_the_loads_of_others_hang() {
+    within_limit(|| {
+        let set = |builder: crate::support::way::Made<u32>| builder.load_timeout(LONG).stale_if_error(TTL);
+        let (cache, clock) = cache::<Threads, u32>(set);
+        cache.put("a", 1).unwrap();
+        clock.advance(TTL);
+        let stuck = loading(&cache, "a", || Ok(2));
+        let mut calls = Vec::new();
+        let load = |keys: Vec<&'static str>| {
+            let values = vec![3; keys.len()];
+            calls.push(keys);
+            Ok(values)
+        };
+        let values = cache.get_or_load_many(["b", "a"], load).unwrap();
+        let values: Vec<_> = values.iter().map(|it| (it.value, it.source)).collect();
+        assert_eq!(values, [(3, Source::Loaded), (1, Source::Stale)]);
+        assert_eq!(calls, [["b"]]);
+        assert_eq!(told(cache.get_or_load("a", uncalled())), (1, Source::Stale), "it is held up");
+        drop(stuck.end());
     });
 }
 
