@@ -237,5 +237,7 @@ cases! {
     panics::a_panic_leaves_the_key_free;
     panics::another_panic_is_no_error_of_a_load;
     panics::a_value_whose_first_clone_panics_is_not_lost;
+    panics::j4_a_batch_of_refreshes_that_panics_backs_off;
+    panics::i5_after_a_panic_the_old_value_is_served_until_the_back_off_is_over;
     panics::if_a_batch_panics_those_who_wait_for_its_keys_take_over;
 }

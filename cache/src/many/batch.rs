@@ -207,7 +207,12 @@ impl<V, S> Inner<V, S> {
             return flown;
         }
         let loading = async { Some(counted(loader(missing.clone()).await, missing.len())) };
-        let (loaded, ended) = self.run(limit, begun, true, loading).await;
+        let panics = || {
+            for (&index, former) in missing.iter().zip(&former) {
+                self.back_off(&loads[index], None::<&Error<E>>, former.entry.is_some());
+            }
+        };
+        let (loaded, ended) = self.run(limit, begun, true, loading, panics).await;
         for ((&index, former), result) in missing.iter().zip(former).zip(self.apart(loaded, missing.len())) {
             let (key, load) = (&keys[index].0, &mut loads[index]);
             flown[index] = Some(match result {

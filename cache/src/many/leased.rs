@@ -117,7 +117,9 @@ impl<V, S> Inner<V, S> {
                 return (refused, begun, Vec::new(), begun);
             }
             let loading = async { Some(counted(loader(keys).await, asked)) };
-            let (loaded, ended) = self.run(limit, begun, true, loading).await;
+            let load = flights.iter().filter(|(index, _)| may_load(index));
+            let panics = || load.clone().for_each(|(_, flight)| flight.panics());
+            let (loaded, ended) = self.run(limit, begun, true, loading, panics).await;
             (refused, begun, self.apart(loaded, asked), ended)
         };
         let renewals = all(flights.iter().filter_map(|(_, flight)| flight.renewals()));
