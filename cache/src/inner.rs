@@ -156,7 +156,7 @@ impl<V, S> Inner<V, S> {
     /// Whether what it does with the store takes no longer than a look-up. Not if others share it: then the store sees to the order
     /// of writes.
     #[inline]
-    fn is_immediate<Q: ?Sized>(&self) -> bool
+    pub(crate) fn is_immediate<Q: ?Sized>(&self) -> bool
     where
         S: Store<Q, V>,
     {

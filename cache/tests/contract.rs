@@ -31,6 +31,8 @@ mod only_tasks;
 mod only_threads;
 #[path = "contract/panics.rs"]
 mod panics;
+#[path = "contract/requests.rs"]
+mod requests;
 #[path = "contract/stale.rs"]
 mod stale;
 #[path = "contract/tiers.rs"]
@@ -154,6 +156,9 @@ cases! {
     many::a_batch_whose_load_fails_serves_the_old_values_that_there_are;
     many::writes_during_a_batch_win_for_their_keys;
     many::without_coalescing_a_batch_loads_all_that_it_lacks;
+
+    requests::a_batch_asks_a_store_twice_however_many_its_keys;
+    requests::a_batch_whose_second_look_fails_hands_its_values_out_and_stores_none;
 
     keeping::a_full_memory_gives_up_entries_and_counts_them;
     keeping::i7_what_is_too_large_is_served_and_not_kept_and_nothing_older_is_either;

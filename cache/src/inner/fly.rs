@@ -102,6 +102,17 @@ impl<V, S> Inner<V, S> {
         why: Why,
         begun: Time,
     ) -> Result<Former<V>, Flown<V, E>> {
+        self.find_again(found.map_err(|error| _ = self.store_failed(error)), why, begun)
+    }
+
+    /// That, where it was counted already that the store has failed.
+    #[inline]
+    pub(crate) fn find_again<E>(
+        &self,
+        found: Result<Option<Entry<V>>, ()>,
+        why: Why,
+        begun: Time,
+    ) -> Result<Former<V>, Flown<V, E>> {
         match found {
             Ok(entry) if !why.calls_for_load(entry.as_ref(), begun) => {
                 if why.is_refresh() {
@@ -111,11 +122,9 @@ impl<V, S> Inner<V, S> {
                 Err(fresh.map(|entry| Ok(Landed::found(entry, begun))))
             }
             Ok(entry) => Ok(Former { entry, is_known: true, why }),
-            Err(error) => {
-                self.store_failed(error);
-                // The old value may still be there.
-                if why.is_refresh() { Err(None) } else { Ok(Former { entry: None, is_known: false, why }) }
-            }
+            // The old value may still be there.
+            Err(()) if why.is_refresh() => Err(None),
+            Err(()) => Ok(Former { entry: None, is_known: false, why }),
         }
     }
 
