@@ -193,11 +193,7 @@ impl<V, S> Inner<V, S> {
     }
 
     /// Counts it if `load` panics, which ends the call whose loader it is, and does what is to be done then.
-    fn counting_panics<F: Future>(
-        &self,
-        mut load: Pin<&mut F>,
-        panics: impl Fn(),
-    ) -> impl Future<Output = F::Output> {
+    fn counting_panics<F: Future>(&self, mut load: Pin<&mut F>, panics: impl Fn()) -> impl Future<Output = F::Output> {
         poll_fn(move |cx| {
             let panicked = OnDrop(|| {
                 self.counters.add(Count::LoadErrors);
