@@ -12,10 +12,12 @@ use crate::inner::{Side, Why, copy};
 use crate::store::{BlockingStore, Store};
 use crate::time::block_on;
 use async_lock::Semaphore;
+use batch::Wanted;
+use futures_lite::future::or;
 use hashbrown::{Equivalent, HashMap, HashSet};
 use oneflight::CallError;
 use parking_lot::Mutex;
-use std::future::{Future, ready};
+use std::future::{Future, pending, ready};
 use std::hash::Hash;
 use std::sync::atomic::Ordering;
 
@@ -153,15 +155,26 @@ where
                 }
             };
             let keys = batch.wanted.iter().map(|wanted| wanted.key);
-            let flown = if inner.coalescing.load(Ordering::Relaxed) {
-                match self.shared.group.run_many(keys, work).await {
-                    Ok(flown) => flown,
-                    Err(_) => return Err(Error::Reentrant),
+            let flight = async {
+                if inner.coalescing.load(Ordering::Relaxed) {
+                    return self.shared.group.run_many(keys, work).await.map_err(|_| Error::Reentrant);
                 }
-            } else {
                 let (once, order) = each_once(keys);
                 let flown = work(once).await;
-                order.into_iter().map(|index| flown[index].clone()).collect()
+                Ok(order.into_iter().map(|index| flown[index].clone()).collect())
+            };
+            // As a refresh that is on by itself, one of nothing else ends if closing the cache has waited for it long enough.
+            let ends = async {
+                if batch.wanted.iter().all(Wanted::is_refresh) {
+                    self.shared.until_cancelled().await;
+                } else {
+                    pending().await
+                }
+                Err(Error::Closed)
+            };
+            let flown = match or(flight, ends).await {
+                Err(Error::Closed) => batch.wanted.iter().map(|_| Some(Err(Error::Closed))).collect(),
+                flown => flown?,
             };
             inner.take_in(&mut batch, &led.into_inner(), flown)?;
         }

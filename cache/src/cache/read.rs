@@ -217,12 +217,17 @@ where
             outcome.ok()?.value
         };
         let cancelled = async {
-            let cancel = self.cancel.listen();
-            if !self.cancelled.load(Ordering::SeqCst) {
-                cancel.await;
-            }
+            self.until_cancelled().await;
             None
         };
         flight.or(cancelled).await
+    }
+
+    /// Ends when the refreshes that are on are to end.
+    pub(crate) async fn until_cancelled(&self) {
+        let cancel = self.cancel.listen();
+        if !self.cancelled.load(Ordering::SeqCst) {
+            cancel.await;
+        }
     }
 }

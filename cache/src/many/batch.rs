@@ -37,6 +37,10 @@ impl<Q: ?Sized, V> Wanted<'_, Q, V> {
         }
     }
 
+    pub(super) fn is_refresh(&self) -> bool {
+        self.refresh.is_some()
+    }
+
     /// The version of the value that there is if no other comes.
     fn old(&self) -> Option<u32> {
         self.entry.as_ref().map(Entry::version)

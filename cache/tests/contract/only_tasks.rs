@@ -309,7 +309,14 @@ fn a_loader_that_calls_the_cache_for_its_own_key_is_told(executor: Executor) {
     });
 }
 
+/// Also one that a batch has drawn, which ends with the old value.
 fn closing_drops_a_refresh_that_does_not_end(executor: Executor) {
+    for of_batch in [false, true] {
+        closing_drops_a_refresh(executor, of_batch);
+    }
+}
+
+fn closing_drops_a_refresh(executor: Executor, of_batch: bool) {
     let clock = ManualClock::new();
     let cache: Plain = builder(&clock).early_refresh(EAGER).spawner(move |task| executor.spawn(task)).build();
     let (begun, dropped) = (Gate::new(), Gate::new());
@@ -328,12 +335,22 @@ fn closing_drops_a_refresh_that_does_not_end(executor: Executor) {
             let never = move || async move {
                 let _tell = tell;
                 begun.open();
-                pending().await
+                pending::<Result<u32, Fail>>().await
             };
-            assert_eq!(told(cache.get_or_load("k", never).await), (1, Source::Early));
+            if of_batch {
+                let mut never = Some(never);
+                let load = |_| {
+                    let loading = never.take().expect("called once")();
+                    async { loading.await.map(|value| vec![value]) }
+                };
+                let many = cache.get_or_load_many(["k"], load).await;
+                assert_eq!(told(many.map(|mut many| many.remove(0))), (1, Source::Early));
+            } else {
+                assert_eq!(told(cache.get_or_load("k", never).await), (1, Source::Early));
+            }
         }
     };
-    executor.drive(drive);
+    let driven = run(move || executor.drive(drive));
     // Otherwise it might find the value expired, and end.
     begun.wait();
     let closing = run({
@@ -344,6 +361,7 @@ fn closing_drops_a_refresh_that_does_not_end(executor: Executor) {
     clock.advance(SECOND);
     assert!(!closing.end());
     dropped.wait();
+    driven.end();
 }
 
 macro_rules! on_each {
