@@ -102,7 +102,7 @@ where
     }
 
     /// Joins the flight of `key`, or loads.
-    pub(super) async fn load<Q, L, F>(
+    pub(crate) async fn load<Q, L, F>(
         self: &Arc<Self>,
         key: &Q,
         why: Why,

@@ -187,6 +187,13 @@ fn a_call_with_a_deadline_ends_and_the_load_goes_on_for_others(executor: Executo
     until("it waits", || cache.waiters("k") == 1 && clock.sleepers() > 0);
     clock.advance(SECOND);
     assert!(matches!(limited.end(), Err(Error::Deadline)));
+    let limited = run({
+        let cache = cache.cache.clone();
+        move || executor.drive(async move { cache.call("k").timeout(SECOND).refresh(pending).await })
+    });
+    until("it waits", || cache.waiters("k") == 1 && clock.sleepers() > 0);
+    clock.advance(SECOND);
+    assert!(matches!(limited.end(), Err(Error::Deadline)));
     assert_eq!(cache.waiters("k"), 0);
     assert_eq!(told(first.end()), (1, Source::Loaded));
     assert_eq!(told(call(&cache, SECOND)), (1, Source::Hit));

@@ -100,6 +100,44 @@ fn a_call_with_a_deadline_ends_and_the_load_goes_on_for_others() {
     });
 }
 
+#[test]
+fn calls_of_other_kinds_end_at_their_deadlines_as_well() {
+    within_limit(|| {
+        let (cache, clock) = cache::<Threads, u32>(|builder| builder.stale_if_error(TTL));
+        cache.put("old", 7).unwrap();
+        clock.advance(TTL);
+        let (on, old) = (loading(&cache, "k", || Ok(1)), loading(&cache, "old", || Ok(8)));
+        for limit in [SOON, Duration::ZERO] {
+            let call = |key: &'static str| cache.call(key).timeout(limit);
+            assert!(matches!(call("k").get_or_load_inline(uncalled()), Err(Error::Deadline)));
+            assert_eq!(told(call("old").get_or_load_inline(uncalled())), (7, Source::Stale));
+            assert!(matches!(call("k").refresh(uncalled()), Err(Error::Deadline)));
+            assert!(matches!(call("old").refresh(uncalled()), Err(Error::Deadline)), "it wants no old value");
+            let many = |keys: [&'static str; 2]| {
+                cache.call_many(keys).timeout(limit).get_or_load(|_| unreachable!("others load them"))
+            };
+            assert!(matches!(many(["old", "k"]), Err(Error::Deadline)));
+            let values = many(["old", "old"]).unwrap();
+            assert_eq!(values.iter().map(|it| (it.value, it.source)).collect::<Vec<_>>(), [(7, Source::Stale); 2]);
+            // What it leads it loads all the same.
+            cache.invalidate("own").unwrap();
+            let load = |keys: Vec<&str>| {
+                assert_eq!(keys, ["own"]);
+                Ok(vec![5])
+            };
+            assert!(matches!(cache.call_many(["own", "k"]).timeout(limit).get_or_load(load), Err(Error::Deadline)));
+            assert_eq!(*cache.get("own").unwrap().unwrap(), 5);
+        }
+        assert_eq!(cache.waiters("k") + cache.waiters("old"), 0);
+        assert_eq!(told(on.end()), (1, Source::Loaded));
+        assert_eq!(told(old.end()), (8, Source::Loaded));
+        assert_eq!(told(cache.call("k").timeout(SOON).get_or_load_inline(uncalled())), (1, Source::Hit));
+        assert_eq!(told(cache.call("k").timeout(SOON).refresh(|| Ok(2))), (2, Source::Loaded));
+        assert_eq!(told(cache.call("k").bypass().refresh(|| Ok(3))), (3, Source::Loaded));
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
+    });
+}
+
 /// A store without leases may take its time as well.
 #[test]
 fn what_the_store_takes_counts_towards_the_deadline_of_a_call() {
