@@ -2,6 +2,7 @@
 
 mod batch;
 mod leased;
+mod lookups;
 pub(crate) mod together;
 
 use crate::blocking::{self, ThreadSide};

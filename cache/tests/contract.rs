@@ -105,6 +105,7 @@ cases! {
 
     writes::i1_after_an_invalidate_a_call_starts_its_own_load_at_once;
     writes::i1_an_invalidated_load_that_ends_last_overwrites_nothing;
+    writes::i1_several_keys_are_invalidated_in_one_call_as_each_would_be;
     writes::i2_a_put_during_a_load_wins;
     writes::a_write_of_one_key_leaves_the_loads_of_others_alone;
     writes::a_write_wins_over_a_refresh_on_demand;
@@ -157,6 +158,7 @@ cases! {
     many::writes_during_a_batch_win_for_their_keys;
     many::without_coalescing_a_batch_loads_all_that_it_lacks;
 
+    requests::what_there_is_of_several_keys_is_asked_for_once;
     requests::a_batch_asks_a_store_twice_however_many_its_keys;
     requests::a_batch_whose_second_look_fails_hands_its_values_out_and_stores_none;
 

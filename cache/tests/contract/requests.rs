@@ -1,11 +1,11 @@
 //! What a batch asks a store of one's own for, which may be a server that has no leases.
 
 use crate::support::limits::within_limit;
-use crate::support::way::{AnyCache, Fail, SECOND, Way, builder, cache_in};
+use crate::support::way::{AnyCache, Fail, Made, SECOND, TTL, Way, builder, cache_in};
 use futures_lite::future::{block_on, pending, poll_once};
 use oneflight_cache::lease::NoLease;
 use oneflight_cache::test_util::ManualClock;
-use oneflight_cache::{BlockingStore, Cache, Entry, FoundMany, Store, Time};
+use oneflight_cache::{BlockingStore, Cache, Clock, Entry, Error, FoundMany, Source, Store, Time};
 use std::collections::HashMap;
 use std::future::ready;
 use std::io;
@@ -136,6 +136,28 @@ pub(crate) fn a_batch_whose_second_look_fails_hands_its_values_out_and_stores_no
     assert_eq!((asked.so_far(), cache.stats().store_errors), ([0, 2], 1));
     assert!(cache.store().entries.lock().unwrap().is_empty());
     assert_eq!(asked.most_puts_on.load(Ordering::SeqCst), 0);
+}
+
+/// Values are served as by [`get`](AnyCache::get), and nothing else is done.
+pub(crate) fn what_there_is_of_several_keys_is_asked_for_once<W: Way>() {
+    let (store, asked) = Remote::new(3);
+    let set = |builder: Made<u32, Remote>| builder.stale_while_revalidate(SECOND * 10).stale_if_error(SECOND * 20);
+    let (cache, clock) = cache_in::<W, u32, _>(store, set);
+    for (key, after) in [("gone", TTL), ("if error", SECOND * 10), ("stale", SECOND * 5), ("fresh", SECOND * 5)] {
+        let entry = Entry::new(1, 1, clock.now(), clock.now().after(TTL), clock.now().after(TTL + SECOND * 20), SECOND);
+        cache.store().entries.lock().unwrap().insert(key.to_owned(), entry);
+        clock.advance(after);
+    }
+    clock.advance(TTL - SECOND * 10);
+    let found = cache.get_many(&["fresh", "stale", "if error", "gone", "none", "fresh"]).unwrap();
+    let found: Vec<_> = found.into_iter().map(|found| found.map(|it| (it.value, it.source))).collect();
+    let fresh = Some((1, Source::Hit));
+    assert_eq!(found, [fresh, Some((1, Source::Stale)), None, None, None, fresh]);
+    assert!(cache.get_many(&[]).unwrap().is_empty());
+    assert_eq!(asked.so_far(), [0, 2]);
+    assert_eq!((cache.stats().loads, cache.stats().refreshes), (0, 0));
+    cache.get_many(&["fresh"]).unwrap();
+    assert!(matches!(cache.get_many(&["fresh"]), Err(Error::Store(_))), "it is not answered");
 }
 
 /// All of them have the time of one.
