@@ -410,7 +410,8 @@ where
 
     /// Starts no refreshes and no loads from now on, waits for the refreshes that are on, and drops those that have not ended
     /// after `deadline`. Returns whether all had. What is stored is still served; calls that would have to load
-    /// get [`Error::Closed`].
+    /// get [`Error::Closed`]. A refresh in the load of a [batch](Self::get_or_load_many) that has keys without a value, too, is
+    /// not dropped: that goes on, as other loads do.
     ///
     /// The loader of a refresh that awaits this waits for itself, so until `deadline`, and is dropped then.
     ///

@@ -156,7 +156,7 @@ impl<V, S> Inner<V, S> {
     /// Whether what it does with the store takes no longer than a look-up. Not if others share it: then the store sees to the order
     /// of writes.
     #[inline]
-    fn is_immediate<Q: ?Sized>(&self) -> bool
+    pub(crate) fn is_immediate<Q: ?Sized>(&self) -> bool
     where
         S: Store<Q, V>,
     {
@@ -240,6 +240,14 @@ impl<V, S> Inner<V, S> {
     pub(crate) fn hold_up(&self, hash: KeyHash) {
         let Config { first_backoff, longest_backoff, .. } = self.config;
         self.loads.fail(hash, self.now(), first_backoff, longest_backoff, self.config.random());
+    }
+
+    /// A load of the key has been waited for in vain, as long as one may take. Of all who have waited, the first lets the next
+    /// refresh wait.
+    pub(crate) fn hangs(&self, hash: KeyHash) {
+        if self.loads.may_try(hash, self.now()) {
+            self.hold_up(hash);
+        }
     }
 
     /// Lets the next refresh of the key wait for a moment: another process is at it.

@@ -208,6 +208,11 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         self.near_writes = self.unleased.and_then(|_| self.inner.store.near_writes(self.key));
     }
 
+    /// Its loader panics, which ends it.
+    pub(crate) fn panics(&self) {
+        self.inner.back_off(&self.load, None::<&Error<E>>, self.has_old);
+    }
+
     /// What `load` comes to, while the lease is renewed.
     pub(crate) async fn renewing<T>(&self, load: impl Future<Output = T>) -> T {
         match self.renewals() {

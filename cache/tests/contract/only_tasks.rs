@@ -263,6 +263,13 @@ fn a_call_with_a_deadline_ends_and_the_load_goes_on_for_others(executor: Executo
     until("it waits", || cache.waiters("k") == 1 && clock.sleepers() > 0);
     clock.advance(SECOND);
     assert!(matches!(limited.end(), Err(Error::Deadline)));
+    let limited = run({
+        let cache = cache.cache.clone();
+        move || executor.drive(async move { cache.call("k").timeout(SECOND).refresh(pending).await })
+    });
+    until("it waits", || cache.waiters("k") == 1 && clock.sleepers() > 0);
+    clock.advance(SECOND);
+    assert!(matches!(limited.end(), Err(Error::Deadline)));
     assert_eq!(cache.waiters("k"), 0);
     assert_eq!(told(first.end()), (1, Source::Loaded));
     assert_eq!(told(call(&cache, SECOND)), (1, Source::Hit));
@@ -385,7 +392,14 @@ fn a_loader_that_calls_the_cache_for_its_own_key_is_told(executor: Executor) {
     });
 }
 
+/// Also one that a batch has drawn, which ends with the old value.
 fn closing_drops_a_refresh_that_does_not_end(executor: Executor) {
+    for of_batch in [false, true] {
+        closing_drops_a_refresh(executor, of_batch);
+    }
+}
+
+fn closing_drops_a_refresh(executor: Executor, of_batch: bool) {
     let clock = ManualClock::new();
     let cache: Plain = builder(&clock).early_refresh(EAGER).spawner(move |task| executor.spawn(task)).build();
     let (begun, dropped) = (Gate::new(), Gate::new());
@@ -404,12 +418,22 @@ fn closing_drops_a_refresh_that_does_not_end(executor: Executor) {
             let never = move || async move {
                 let _tell = tell;
                 begun.open();
-                pending().await
+                pending::<Result<u32, Fail>>().await
             };
-            assert_eq!(told(cache.get_or_load("k", never).await), (1, Source::Early));
+            if of_batch {
+                let mut never = Some(never);
+                let load = |_| {
+                    let loading = never.take().expect("called once")();
+                    async { loading.await.map(|value| vec![value]) }
+                };
+                let many = cache.get_or_load_many(["k"], load).await;
+                assert_eq!(told(many.map(|mut many| many.remove(0))), (1, Source::Early));
+            } else {
+                assert_eq!(told(cache.get_or_load("k", never).await), (1, Source::Early));
+            }
         }
     };
-    executor.drive(drive);
+    let driven = run(move || executor.drive(drive));
     // Otherwise it might find the value expired, and end.
     begun.wait();
     let closing = run({
@@ -420,6 +444,7 @@ fn closing_drops_a_refresh_that_does_not_end(executor: Executor) {
     clock.advance(SECOND);
     assert!(!closing.end());
     dropped.wait();
+    driven.end();
 }
 
 macro_rules! on_each {

@@ -1,10 +1,11 @@
 //! Loaders that panic.
 
+use super::leases::{process, server};
 use crate::support::model::{ModelStore, is_inside};
 use crate::support::run::{Running, failure, held, joining, loading, run, told, uncalled};
-use crate::support::way::{AnyCache, AnyStore, Fail, SECOND, Way, cache, cache_in};
+use crate::support::way::{AnyCache, AnyStore, Fail, SECOND, TTL, Way, cache, cache_in};
 use oneflight_cache::test_util::ManualClock;
-use oneflight_cache::{Memory, Source, Tiered};
+use oneflight_cache::{Fetched, Memory, Policy, Source, Tiered};
 use std::panic::panic_any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,6 +81,73 @@ pub(crate) fn if_a_batch_panics_those_who_wait_for_its_keys_take_over<W: Way>() 
     assert_eq!(*batch.let_go().panic().downcast::<Blown>().unwrap(), Blown(7));
     assert_eq!(told(a.end()), (1, Source::Loaded));
     assert_eq!(told(b.end()), (2, Source::Loaded));
+}
+
+/// J3, J4. So does one that returns another number of values, which is a panic too.
+pub(crate) fn j4_a_batch_of_refreshes_that_panics_backs_off<W: Way>() {
+    const EAGER: Policy = Policy::Eager { window: 0.5 };
+    for miscounts in [false, true] {
+        let (local, clock) = cache::<W, u32>(|builder| builder.early_refresh(EAGER));
+        a_batch_of_refreshes_that_panics_backs_off(&local, &clock, miscounts);
+        let (server, clock) = server();
+        let shared = process::<W>(&server, &clock, |builder| builder.early_refresh(EAGER));
+        a_batch_of_refreshes_that_panics_backs_off(&shared, &clock, miscounts);
+    }
+}
+
+fn a_batch_of_refreshes_that_panics_backs_off<S: AnyStore<u32>>(
+    cache: &impl AnyCache<u32, S>,
+    clock: &ManualClock,
+    miscounts: bool,
+) {
+    for key in ["a", "b"] {
+        cache.put(key, 1).unwrap();
+    }
+    clock.advance(TTL - SECOND * 10);
+    let batch = run({
+        let cache = cache.clone();
+        move || cache.get_or_load_many(&["a", "b"], move |_| if miscounts { Ok(vec![0]) } else { panic_any(Blown(7)) })
+    });
+    drop(batch.panic());
+    let told = |fetched: Vec<Fetched<u32>>| fetched.into_iter().map(|it| (it.value, it.source)).collect::<Vec<_>>();
+    let again = cache.get_or_load_many(&["a", "b"], |_| unreachable!("they are held up")).unwrap();
+    assert_eq!(told(again), [(1, Source::Hit); 2]);
+    clock.advance(SECOND);
+    let later = cache.get_or_load_many(&["a", "b"], |keys| Ok(vec![2; keys.len()])).unwrap();
+    assert_eq!(told(later), [(2, Source::Early); 2]);
+}
+
+pub(crate) fn i5_after_a_panic_the_old_value_is_served_until_the_back_off_is_over<W: Way>() {
+    let (local, clock) = cache::<W, u32>(|builder| builder.stale_if_error(TTL));
+    after_a_panic_the_old_value_is_served_until_the_back_off_is_over(&local, &clock);
+    let (server, clock) = server();
+    let shared = process::<W>(&server, &clock, |builder| builder.stale_if_error(TTL));
+    after_a_panic_the_old_value_is_served_until_the_back_off_is_over(&shared, &clock);
+}
+
+fn after_a_panic_the_old_value_is_served_until_the_back_off_is_over<S: AnyStore<u32>>(
+    cache: &impl AnyCache<u32, S>,
+    clock: &ManualClock,
+) {
+    cache.put("k", 1).unwrap();
+    clock.advance(TTL);
+    let caller = run({
+        let cache = cache.clone();
+        move || cache.get_or_load("k", || panic_any(Blown(7)))
+    });
+    assert_eq!(*caller.panic().downcast::<Blown>().unwrap(), Blown(7));
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Stale));
+    clock.advance(SECOND);
+    assert_eq!(told(cache.get_or_load("k", || Ok(2))), (2, Source::Loaded));
+    // What was written meanwhile is not held up.
+    let written = held(|| panic_any(Blown(8)), {
+        let cache = cache.clone();
+        move |loader| cache.refresh("k", loader)
+    });
+    cache.put_with_ttl("k", 3, SECOND / 2).unwrap();
+    drop(written.let_go().panic());
+    clock.advance(SECOND / 2);
+    assert_eq!(told(cache.get_or_load("k", || Ok(4))), (4, Source::Loaded));
 }
 
 /// A value one of whose clones panics, the server's not counted.
