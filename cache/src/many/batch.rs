@@ -232,7 +232,7 @@ impl<V, S> Inner<V, S> {
         let loads: Vec<_> = keys.iter().map(|(key, _)| self.loads.begin(self.loads.hash(key))).collect();
         // What never waits is asked key by key, and anything else once.
         let is_immediate = self.is_immediate::<K>();
-        let mut all = if is_immediate { None } else { Some(self.find_many(keys, begun).await.into_iter()) };
+        let mut all = if is_immediate { None } else { Some(self.find_again_many(keys, begun).await.into_iter()) };
         let mut flown: Vec<Flown<V, E>> = Vec::with_capacity(keys.len());
         let mut missing = Vec::new();
         for (index, ((key, why), load)) in keys.iter().zip(loads).enumerate() {
@@ -289,7 +289,7 @@ impl<V, S> Inner<V, S> {
     }
 
     /// The entry of each key, in one request. `Err`: the store has failed, which was counted.
-    async fn find_many<K>(&self, keys: &[(K, Why)], now: Time) -> Vec<Result<Option<Entry<V>>, ()>>
+    async fn find_again_many<K>(&self, keys: &[(K, Why)], now: Time) -> Vec<Result<Option<Entry<V>>, ()>>
     where
         K: Sync,
         V: Send,
