@@ -54,6 +54,23 @@ pub(super) struct Batch<'q, Q: ?Sized, V> {
     pub(super) wanted: Vec<Wanted<'q, Q, V>>,
 }
 
+/// What is near of several keys, and which of them are not.
+pub(super) struct NearMany<'q, Q: ?Sized, V> {
+    found: Vec<Option<Entry<V>>>,
+    pub(super) missing: Vec<&'q Q>,
+}
+
+impl<Q: ?Sized, V> NearMany<'_, Q, V> {
+    /// All, in their order, with what was told of the missing ones.
+    pub(super) fn with(mut self, told: Vec<Option<Entry<V>>>) -> Vec<Option<Entry<V>>> {
+        let places = self.found.iter_mut().filter(|found| found.is_none());
+        for (place, told) in places.zip(told) {
+            *place = told;
+        }
+        self.found
+    }
+}
+
 impl<V, S> Inner<V, S> {
     /// What is there, and what is not.
     pub(super) async fn look_many<'q, Q>(&self, keys: Vec<&'q Q>) -> Batch<'q, Q, V>
@@ -90,23 +107,34 @@ impl<V, S> Inner<V, S> {
         V: Send,
         S: Store<Q, V>,
     {
+        match self.near_many(keys, now) {
+            None => self.ask_many(keys, now).await,
+            Some(near) if near.missing.is_empty() => near.found,
+            Some(near) => {
+                let told = self.ask_many(&near.missing, now).await;
+                near.with(told)
+            }
+        }
+    }
+
+    /// `None` if nothing is near, as in most stores.
+    pub(super) fn near_many<'q, Q>(&self, keys: &[&'q Q], now: Time) -> Option<NearMany<'q, Q, V>>
+    where
+        Q: ?Sized,
+        S: Store<Q, V>,
+    {
         let near = |(place, key): (usize, &&Q)| Some((place, self.store.near(key, now)?));
         let near: Vec<_> = keys.iter().enumerate().filter_map(near).collect();
         if near.is_empty() {
-            return self.ask_many(keys, now).await;
+            return None;
         }
-        let mut all: Vec<_> = keys.iter().map(|_| None).collect();
+        let mut found: Vec<_> = keys.iter().map(|_| None).collect();
         for (place, entry) in near {
-            all[place] = Some(entry);
+            found[place] = Some(entry);
         }
-        let (places, missing): (Vec<_>, Vec<_>) =
-            keys.iter().enumerate().filter(|(place, _)| all[*place].is_none()).unzip();
-        if !missing.is_empty() {
-            for (place, found) in places.into_iter().zip(self.ask_many(&missing, now).await) {
-                all[place] = found;
-            }
-        }
-        all
+        let is_missing = |(place, _): &(usize, &&Q)| found[*place].is_none();
+        let missing = keys.iter().enumerate().filter(is_missing).map(|(_, key)| *key).collect();
+        Some(NearMany { found, missing })
     }
 
     async fn ask_many<Q>(&self, keys: &[&Q], now: Time) -> Vec<Option<Entry<V>>>

@@ -21,10 +21,20 @@ impl<V, S> Inner<V, S> {
         S: Store<Q, V>,
     {
         let now = self.now();
-        let all = self.ask::<Q, _, _>(|| self.store.get_many(&keys, now)).await;
-        let all = all.map_err(|failure| Error::Store(failure.error))?;
-        let told = all.into_iter().map(|found| found.map_err(|error| Error::Store(self.store_failed(error))));
-        told.map(|found| Ok(found?.and_then(|entry| self.served(entry, now)))).collect()
+        let near = self.near_many(&keys, now);
+        let missing = near.as_ref().map_or(&keys, |near| &near.missing);
+        let mut told = Vec::new();
+        if !missing.is_empty() {
+            let all = self.ask::<Q, _, _>(|| self.store.get_many(missing, now)).await;
+            for found in all.map_err(|failure| Error::Store(failure.error))? {
+                told.push(found.map_err(|error| Error::Store(self.store_failed(error)))?);
+            }
+        }
+        let all = match near {
+            None => told,
+            Some(near) => near.with(told),
+        };
+        Ok(all.into_iter().map(|found| found.and_then(|entry| self.served(entry, now))).collect())
     }
 
     /// Removes these, all of them whatever becomes of one. `forget` lets nobody join the flight of a key.

@@ -217,6 +217,9 @@ pub(crate) fn of_a_batch_what_is_near_is_not_loaded_though_the_server_fails<W: W
                 Ok(vec![2])
             });
             assert_eq!(values.unwrap().iter().map(|it| it.value).collect::<Vec<_>>(), [2, 1, 2]);
+            let near = cache.get_many(&["k", "k"]).unwrap();
+            assert!(near.iter().all(|it| it.as_ref().is_some_and(|it| it.value == 1)), "{near:?}");
+            assert!(cache.get_many(&["k", "z"]).is_err());
         }
     }
 }
