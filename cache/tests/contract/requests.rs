@@ -140,7 +140,7 @@ pub(crate) fn a_batch_whose_second_look_fails_hands_its_values_out_and_stores_no
 
 /// Values are served as by [`get`](AnyCache::get), and nothing else is done.
 pub(crate) fn what_there_is_of_several_keys_is_asked_for_once<W: Way>() {
-    let (store, asked) = Remote::new(3);
+    let (store, asked) = Remote::new(2);
     let set = |builder: Made<u32, Remote>| builder.stale_while_revalidate(SECOND * 10).stale_if_error(SECOND * 20);
     let (cache, clock) = cache_in::<W, u32, _>(store, set);
     for (key, after) in [("gone", TTL), ("if error", SECOND * 10), ("stale", SECOND * 5), ("fresh", SECOND * 5)] {
@@ -154,7 +154,7 @@ pub(crate) fn what_there_is_of_several_keys_is_asked_for_once<W: Way>() {
     let fresh = Some((1, Source::Hit));
     assert_eq!(found, [fresh, Some((1, Source::Stale)), None, None, None, fresh]);
     assert!(cache.get_many(&[]).unwrap().is_empty());
-    assert_eq!(asked.so_far(), [0, 2]);
+    assert_eq!(asked.so_far(), [0, 1], "none was asked for nothing");
     assert_eq!((cache.stats().loads, cache.stats().refreshes), (0, 0));
     cache.get_many(&["fresh"]).unwrap();
     assert!(matches!(cache.get_many(&["fresh"]), Err(Error::Store(_))), "it is not answered");
