@@ -22,6 +22,7 @@
 extern crate alloc;
 
 pub mod contender;
+pub mod crowd;
 pub mod executor;
 pub mod fan_out;
 pub mod load;

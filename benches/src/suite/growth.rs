@@ -1,13 +1,15 @@
 //! The same with more and more of it: a call while ever more keys are in flight, and a landing for ever more tasks.
 //!
 //! The caller always asks for the same number of keys, which are not among those in flight: what grows is the group, not the caller's
-//! own cache misses. The landing for 100,000 tasks may take each of them up to twice as long as for 1,000: the tasks themselves no
-//! longer fit into the processor's caches, whatever wakes them.
+//! own cache misses. The landing for 100,000 tasks of an executor may take each of them up to twice as long as for 1,000: the tasks
+//! themselves no longer fit into the processor's caches, whatever wakes them. Of a crowd that is polled by hand all is timed, joining and
+//! leaving too, and each step to ten times as many may take each of them 1.3 times as long.
 
-use super::{Bench, CALLS, KEYS, Workload};
+use super::{Bench, CALLS, KEYS, Workload, several};
 use crate::contender::floor::Floor;
 use crate::contender::tasks::{Coalesces, Inline};
 use crate::contender::{Blocking, Kind};
+use crate::crowd::{self, End};
 use crate::executor::{ByHand, Executor, Smol, tokio_on_this_thread};
 use crate::load::{self, Work};
 use crate::report::Bound::AtMost;
@@ -21,11 +23,13 @@ use oneflight::{AsyncGroup, SyncGroup};
 use quick_cache::sync::Cache;
 
 /// The workloads of this part.
-pub const WORKLOADS: [(&str, Workload<Bench>); 4] = [
+pub const WORKLOADS: [(&str, Workload<Bench>); 6] = [
     ("keys in flight, threads", in_flight),
     ("keys in flight, tasks", in_flight_of_tasks),
     ("followers, tokio, one thread", |bench, name| followers(bench, name, &tokio_on_this_thread())),
     ("followers, smol, one thread", |bench, name| followers(bench, name, &Smol::on_this_thread())),
+    ("join, land, all read", |bench, name| crowd(bench, name, End::AllRead)),
+    ("join, all cancelled", |bench, name| crowd(bench, name, End::AllCancelled)),
 ];
 
 const IN_FLIGHT: [usize; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
@@ -35,6 +39,8 @@ const FOLLOWERS: [usize; 3] = [1_000, 10_000, 100_000];
 const FLAT: f64 = 1.3;
 /// What a task may take among 100,000, over one among 1,000.
 const LINEAR: f64 = 2.0;
+/// What a caller may take among ten times as many.
+const LINEAR_STEP: f64 = 1.3;
 
 /// Keys that are in flight, and keys that are asked for: all of them different.
 struct Keys {
@@ -179,5 +185,39 @@ fn followers(bench: &mut Bench, name: &str, executor: &impl Executor) {
     for [few, _, many] in all {
         let what = format!("{name}: {}, a task of 100,000 / of 1,000", samples.who(few).name);
         bench.report.target(&what, AtMost(LINEAR), samples.ratio(many, few, 0));
+    }
+}
+
+/// A row for joining and one for all of it at each size, and a target for each step between them.
+fn crowd(bench: &mut Bench, name: &str, end: End) {
+    let sizes = FOLLOWERS.map(|size| bench.options.size(size));
+    let (owned, inline) = (several(AsyncGroup::<u64, u64>::new), several(Inline::<u64>::default));
+    let mut rounds: Rounds<'_, 2> = bench.rounds();
+    let all = [
+        sizes.map(|size| {
+            let mut turn = owned.iter().cycle();
+            let run = move || crowd::crowd(turn.next().expect("there are several"), size, end);
+            rounds.add("oneflight", Kind::Ours, run)
+        }),
+        sizes.map(|size| {
+            let mut turn = inline.iter().cycle();
+            let run = move || crowd::crowd(turn.next().expect("there are several"), size, end);
+            rounds.add("oneflight, inline", Kind::Ours, run)
+        }),
+    ];
+    let samples = bench.measure(rounds, 20);
+    for (figure, what) in [(0, "joining"), (1, "all of it")] {
+        for (place, size) in FOLLOWERS.into_iter().enumerate() {
+            let at_size = all.map(|ids| ids[place]);
+            let workload = format!("{name}: {what}, {size}");
+            bench.report.figures_of(&at_size, &workload, &samples, figure, "ns a follower", 1.0);
+        }
+        for [few, some, many] in all {
+            let who = &samples.who(few).name;
+            for (step, of, to) in [("10,000 / of 1,000", some, few), ("100,000 / of 10,000", many, some)] {
+                let target = format!("{name}: {who}, {what}, a task of {step}");
+                bench.report.target(&target, AtMost(LINEAR_STEP), samples.ratio(of, to, figure));
+            }
+        }
     }
 }
