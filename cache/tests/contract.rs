@@ -11,6 +11,8 @@ mod support;
 
 #[path = "contract/bounds.rs"]
 mod bounds;
+#[path = "contract/crowd.rs"]
+mod crowd;
 #[path = "contract/early.rs"]
 mod early;
 #[path = "contract/keeping.rs"]
