@@ -125,6 +125,7 @@ cases! {
     early::a_get_starts_no_refresh;
     early::no_more_refreshes_at_once_than_allowed;
     early::a_drawn_refresh_leaves_it_to_the_one_that_was_asked_for;
+    early::i11_what_does_not_end_is_not_refreshed_early;
 
     stale::a_stale_value_is_served_at_once_while_one_refresh_is_on;
     stale::inline_the_caller_that_draws_a_stale_value_gets_the_new_one;

@@ -238,3 +238,20 @@ fn a_call_of_a_thread_that_refreshes_by_itself_ends_in_its_time() {
     assert_eq!((found.value.as_str(), found.source), ("value", Source::Stale));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
+
+/// Case I11.
+#[test]
+fn a_value_without_an_expiry_is_never_refreshed_early() {
+    let mut bench = Bench::new();
+    for policy in [Policy::Eager { window: 1.0 }, Policy::XFetch { beta: 1.0, max_window: 1.0 }] {
+        let builder = Cache::builder().ttl(Duration::from_secs(3_600)).early_refresh(policy).helper_threads(0);
+        let words: Words<_> = builder.rng(|| 0.0).store(bench.other()).build_blocking();
+        words.put("k", "put".to_owned()).unwrap();
+        let name = bench.name('v');
+        assert_eq!(bench.server.cli(&["PERSIST", &name]), "1");
+        for _ in 0..3 {
+            let found = words.get_or_load("k", || panic!("it has no end")).unwrap();
+            assert_eq!((found.source, &*found.value), (Source::Hit, "put"), "{policy:?}");
+        }
+    }
+}
