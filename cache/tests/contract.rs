@@ -25,6 +25,8 @@ mod leases;
 mod loads;
 #[path = "contract/many.rs"]
 mod many;
+#[path = "contract/negatives.rs"]
+mod negatives;
 #[path = "contract/odd.rs"]
 mod odd;
 #[path = "contract/only_tasks.rs"]
@@ -97,6 +99,9 @@ cases! {
     ttl::i4_a_negative_ttl_of_zero_keeps_no_nothing;
     ttl::i8_odd_keys_are_all_distinct;
     ttl::i10_values_that_look_like_nothing_are_hits;
+
+    negatives::i4_that_there_is_nothing_is_kept_until_another_process_puts_something;
+    negatives::i4_that_there_is_nothing_is_near_until_another_process_puts_something;
 
     weights::a_weigher_that_panics_costs_its_own_caller_the_value_and_nobody_else;
     weights::weights_are_right_whatever_panics;
