@@ -27,6 +27,8 @@ mod loads;
 mod many;
 #[path = "contract/negatives.rs"]
 mod negatives;
+#[path = "contract/nested.rs"]
+mod nested;
 #[path = "contract/odd.rs"]
 mod odd;
 #[path = "contract/only_tasks.rs"]
