@@ -464,6 +464,23 @@ where
     {
         self.shared.group.waiters(key)
     }
+
+    /// How many loads and refreshes are on, with or without callers that wait, by key; those included that nobody joins any
+    /// more since a write. Those that nobody could ever join, past the cache or without coalescing, are not counted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::blocking::Cache;
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.get_or_load(&7, || Ok("Ada".to_owned()))?;
+    /// assert_eq!(users.in_flight(), 0);
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.shared.group.in_flight()
+    }
 }
 
 impl<K, V, E, S> fmt::Debug for Cache<K, V, E, S> {

@@ -174,7 +174,9 @@ impl<V, S> Inner<V, S> {
         let wanted = match verdict {
             Verdict::Stale => true,
             Verdict::Fresh => {
-                self.early_refresh.load(Ordering::Relaxed)
+                // What does not end is never near its end: as a number, so long a time is rounded.
+                entry.fresh_until() != Time::NEVER
+                    && self.early_refresh.load(Ordering::Relaxed)
                     && self.config.early_refresh.fires(entry.freshness(now), self.config.random())
             }
             _ => false,

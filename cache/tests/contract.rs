@@ -11,6 +11,8 @@ mod support;
 
 #[path = "contract/bounds.rs"]
 mod bounds;
+#[path = "contract/crowd.rs"]
+mod crowd;
 #[path = "contract/early.rs"]
 mod early;
 #[path = "contract/keeping.rs"]
@@ -23,6 +25,10 @@ mod leases;
 mod loads;
 #[path = "contract/many.rs"]
 mod many;
+#[path = "contract/negatives.rs"]
+mod negatives;
+#[path = "contract/nested.rs"]
+mod nested;
 #[path = "contract/odd.rs"]
 mod odd;
 #[path = "contract/only_tasks.rs"]
@@ -98,6 +104,9 @@ cases! {
     ttl::i8_odd_keys_are_all_distinct;
     ttl::i10_values_that_look_like_nothing_are_hits;
 
+    negatives::i4_that_there_is_nothing_is_kept_until_another_process_puts_something;
+    negatives::i4_that_there_is_nothing_is_near_until_another_process_puts_something;
+
     weights::a_weigher_that_panics_costs_its_own_caller_the_value_and_nobody_else;
     weights::weights_are_right_whatever_panics;
     weights::a_weigher_may_call_the_cache_and_runs_once_a_put;
@@ -126,6 +135,7 @@ cases! {
     early::a_get_starts_no_refresh;
     early::no_more_refreshes_at_once_than_allowed;
     early::a_drawn_refresh_leaves_it_to_the_one_that_was_asked_for;
+    early::i11_what_does_not_end_is_not_refreshed_early;
 
     stale::a_stale_value_is_served_at_once_while_one_refresh_is_on;
     stale::inline_the_caller_that_draws_a_stale_value_gets_the_new_one;

@@ -12,6 +12,7 @@
 //! | `crowd.rs` | nothing; there are many processes and callers |
 //! | `values.rs` | writes that meet loads, and bytes that are no values |
 //! | `drops.rs` | futures that are dropped at every await point |
+//! | `polls.rs` | futures that are dropped at each of their polls, by the number of it |
 //! | `matrix.rs` | anything, at random instants |
 
 mod redis_support;
@@ -30,6 +31,8 @@ mod matrix;
 mod network;
 #[path = "redis_faults/peer.rs"]
 mod peer;
+#[path = "redis_faults/polls.rs"]
+mod polls;
 #[path = "redis_faults/servers.rs"]
 mod servers;
 #[path = "redis_faults/settings.rs"]

@@ -40,6 +40,8 @@ fn main() -> ExitCode {
         }
         Subject::Cache => {
             let caches = cache::Caches::new(&options);
+            breach::place(options.seed, options.round);
+            cache::crowd();
             rounds(&options, |seed| caches.round(seed));
         }
     }

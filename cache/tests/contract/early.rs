@@ -240,3 +240,20 @@ pub(crate) fn a_drawn_refresh_leaves_it_to_the_one_that_was_asked_for<W: Way>() 
     assert_eq!(told(asked.end()), (2, Source::Loaded));
     assert_eq!(cache.stats().loads, 1);
 }
+
+/// I11: whatever the window is, its begin never comes.
+pub(crate) fn i11_what_does_not_end_is_not_refreshed_early<W: Way>() {
+    let policies =
+        [Policy::Eager { window: 1.0 }, Policy::Linear { window: 1.0 }, Policy::XFetch { beta: 1.0, max_window: 1.0 }];
+    for policy in policies {
+        let (cache, clock) = inline_cache::<W, u32>(|builder| builder.ttl(Duration::MAX).early_refresh(policy));
+        cache.put("put", 1).unwrap();
+        let load = || Ok(2);
+        assert_eq!(told(cache.get_or_load("loaded", load)), (2, Source::Loaded));
+        for _ in 0..3 {
+            clock.advance(SECOND * 86_400 * 365);
+            assert_eq!(told(cache.get_or_load("put", uncalled())), (1, Source::Hit), "{policy:?}");
+            assert_eq!(told(cache.get_or_load("loaded", uncalled())), (2, Source::Hit), "{policy:?}");
+        }
+    }
+}

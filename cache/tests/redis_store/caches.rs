@@ -238,3 +238,54 @@ fn a_call_of_a_thread_that_refreshes_by_itself_ends_in_its_time() {
     assert_eq!((found.value.as_str(), found.source), ("value", Source::Stale));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
+
+/// Case I4.
+#[test]
+fn that_there_is_nothing_is_kept_until_another_process_puts_something() {
+    type Optional<S> = Cache<String, Option<String>, BoxError, S>;
+    let server = Server::start();
+    let store = || settings().connect_blocking(&server.url()).unwrap();
+    fn cache<S: BlockingStore<String, Option<String>>>(store: S) -> Optional<S> {
+        let life = Duration::from_secs(3_600);
+        Cache::builder().ttl(life).negative_ttl(life).early_refresh(Policy::Never).store(store).build_blocking()
+    }
+    let writer = cache(store());
+    let reader = cache(store());
+    let nothing = reader.get_or_load("k", || Ok(None)).unwrap();
+    assert_eq!((nothing.source, nothing.value), (Source::Loaded, None));
+    let nothing = writer.get_or_load("k", || panic!("it is stored that there is nothing")).unwrap();
+    assert_eq!((nothing.source, nothing.value), (Source::Hit, None));
+    writer.put("k", Some("put".to_owned())).unwrap();
+    let found = reader.get_or_load("k", || panic!("it is stored")).unwrap();
+    assert_eq!((found.source, found.value.as_deref()), (Source::Hit, Some("put")));
+
+    let near = cache(Tiered::new(100, Duration::from_secs(3_600), store()));
+    let mut number = 0;
+    // Again and again, as the first writes may come before the reader listens.
+    until("a value in place of nothing, which is near", || {
+        number += 1;
+        writer.put("k", None).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+        let _ = near.get("k").unwrap();
+        writer.put("k", Some(number.to_string())).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+        (near.get("k").unwrap().and_then(|found| found.value) == Some(number.to_string())).then_some(())
+    });
+}
+
+/// Case I11.
+#[test]
+fn a_value_without_an_expiry_is_never_refreshed_early() {
+    let mut bench = Bench::new();
+    for policy in [Policy::Eager { window: 1.0 }, Policy::XFetch { beta: 1.0, max_window: 1.0 }] {
+        let builder = Cache::builder().ttl(Duration::from_secs(3_600)).early_refresh(policy).helper_threads(0);
+        let words: Words<_> = builder.rng(|| 0.0).store(bench.other()).build_blocking();
+        words.put("k", "put".to_owned()).unwrap();
+        let name = bench.name('v');
+        assert_eq!(bench.server.cli(&["PERSIST", &name]), "1");
+        for _ in 0..3 {
+            let found = words.get_or_load("k", || panic!("it has no end")).unwrap();
+            assert_eq!((found.source, &*found.value), (Source::Hit, "put"), "{policy:?}");
+        }
+    }
+}

@@ -212,3 +212,36 @@ fn work_whose_lease_is_lost_is_dropped_or_its_lease_tells_so() {
         assert_eq!(lease.renew_while(TTL, async { 7 }).await, Some(7), "the work comes first");
     });
 }
+
+/// Case K1, also with a value that comes in between.
+#[test]
+fn who_has_lost_it_takes_nothing_from_the_next() {
+    let server = Server::start();
+    let leases = leases(&server);
+    for stores in [false, true] {
+        let lost = leases.acquire("k", TTL).unwrap().expect("it is free");
+        forget_lease(&server);
+        let mut next = leases.acquire("k", TTL).unwrap().expect("it is free");
+        if stores {
+            assert_eq!(next.store(b"next", TTL).unwrap(), Publication::Stored);
+            next = leases.acquire("k", TTL).unwrap().expect("it is free");
+        }
+        assert!(!lost.release().unwrap());
+        assert!(leases.acquire("k", TTL).unwrap().is_none(), "it is the next one's");
+        assert!(next.renew(TTL).unwrap());
+        assert_eq!(leases.get("k").unwrap().as_deref(), stores.then_some(b"next".as_slice()));
+        assert!(next.release().unwrap());
+    }
+    smol::block_on(async {
+        let leases = RedisLease::builder().prefix("jobs").lease(&server.url()).unwrap();
+        let lost = leases.acquire("k", TTL).await.unwrap().expect("it is free");
+        forget_lease(&server);
+        let next = leases.acquire("k", TTL).await.unwrap().expect("it is free");
+        assert_eq!(next.store(b"last", TTL).await.unwrap(), Publication::Stored);
+        let mut next = leases.acquire("k", TTL).await.unwrap().expect("it is free");
+        assert!(!lost.release().await.unwrap());
+        assert!(leases.acquire("k", TTL).await.unwrap().is_none(), "it is the next one's");
+        assert!(next.renew(TTL).await.unwrap());
+        assert_eq!(leases.get("k").await.unwrap().unwrap(), b"last");
+    });
+}

@@ -190,6 +190,10 @@ impl<V: Value, S: AnyStore<V>> AnyCache<V, S> for TaskCache<V, S> {
         self.cache.waiters(key)
     }
 
+    fn in_flight(&self) -> usize {
+        self.cache.in_flight()
+    }
+
     fn store(&self) -> &S {
         self.cache.store()
     }

@@ -81,6 +81,10 @@ impl<V: Value, S: AnyStore<V>> AnyCache<V, S> for Cache<String, V, Fail, S> {
         Self::waiters(self, key)
     }
 
+    fn in_flight(&self) -> usize {
+        Self::in_flight(self)
+    }
+
     fn store(&self) -> &S {
         Self::store(self)
     }

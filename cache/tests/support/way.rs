@@ -92,6 +92,7 @@ pub(crate) trait AnyCache<V: Value, S: AnyStore<V>>: Clone + Send + Sync + 'stat
     fn close(&self, deadline: Duration) -> bool;
     fn stats(&self) -> Stats;
     fn waiters(&self, key: &str) -> usize;
+    fn in_flight(&self) -> usize;
     fn store(&self) -> &S;
 }
 

@@ -17,6 +17,9 @@ pub(crate) struct Settings {
     pub(crate) closes: bool,
     pub(crate) helper_threads: usize,
     pub(crate) spawner: bool,
+    /// How long collectors gather, in rounds that have any.
+    pub(crate) window: Option<Duration>,
+    pub(crate) max_batch: usize,
     ttl: Duration,
     stale: Duration,
     if_error: Duration,
@@ -49,6 +52,8 @@ impl Settings {
             closes: !calm && rng.u8(..4) == 0,
             helper_threads: rng.usize(..3),
             spawner: rng.bool(),
+            window: rng.bool().then(|| Duration::from_micros([0, 50, 200, 1_000][rng.usize(..4)])),
+            max_batch: rng.usize(1..7),
             ttl: if calm { hour } else { Duration::from_millis([0, 1, 3, 10, 10_000][rng.usize(..5)]) },
             stale: Duration::from_millis(stale.unwrap_or(0)),
             if_error: Duration::from_millis(if_error.unwrap_or(0)),
@@ -67,6 +72,7 @@ impl Settings {
 
     pub(crate) fn may(&self) -> May {
         May {
+            collected: false,
             deadline: false,
             load_timed_out: self.load_timeout.is_some(),
             overloaded: self.max_loads.is_some() || self.max_waiters.is_some(),

@@ -12,7 +12,7 @@ use crate::manner::{Manner, drive};
 use crate::watchdog::Watch;
 use futures_lite::FutureExt;
 use futures_lite::future::yield_now;
-use oneflight_cache::{Cache, Error, Fetched};
+use oneflight_cache::{Cache, Collector, Error, Fetched};
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -25,6 +25,8 @@ pub(crate) type Tasks = Cache<u32, Datum, Fault>;
 #[derive(Clone)]
 pub(crate) struct Field {
     pub(crate) cache: Tasks,
+    /// In rounds that have one.
+    pub(crate) collector: Option<Collector<u32, Datum, Fault>>,
     pub(crate) world: Arc<World>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) alarm: Alarm,
@@ -52,7 +54,7 @@ impl Task {
 
     async fn step(&mut self, late: bool) {
         let field = self.field.clone();
-        let Field { cache, world, settings, .. } = &field;
+        let Field { cache, collector, world, settings, .. } = &field;
         let key = self.rng.u32(..settings.keys);
         let quiet = settings.is_quiet(key);
         let plan = Plan::random(&mut self.rng, quiet);
@@ -62,7 +64,7 @@ impl Task {
             let loading = field.load_one(call, key, plan);
             move || loading
         };
-        match self.rng.u8(..32) {
+        match self.rng.u8(..if collector.is_some() { 38 } else { 32 }) {
             0..12 => {
                 let run = |call| async move { list(cache.get_or_load(&key, load(call, plan)).await) };
                 self.read("task: get_or_load", &[key], may, |call| Box::pin(run(call))).await;
@@ -83,8 +85,7 @@ impl Task {
                 self.read("task: refresh", &[key], may, |call| Box::pin(run(call))).await;
             }
             18..21 => {
-                let keys: Vec<u32> = (0..self.rng.usize(1..5)).map(|_| self.rng.u32(..settings.keys)).collect();
-                let keys: Vec<u32> = keys.into_iter().filter(|&key| !settings.is_quiet(key)).collect();
+                let keys = self.some_keys();
                 if keys.is_empty() {
                     return;
                 }
@@ -98,8 +99,15 @@ impl Task {
             }
             21..24 if !quiet => {
                 let mut write = world.write([key]);
-                let value = write.value();
-                if self.other("task: put", key, Box::pin(cache.put(&key, value))).await {
+                let (value, ttl) = (write.value(), self.rng.u64(..8));
+                let (name, put): (_, BoxCall<'_, _>) = match ttl {
+                    0..4 => {
+                        let ttl = Duration::from_millis([0, 1, 5, 10_000][ttl as usize]);
+                        ("task: put_with_ttl", Box::pin(cache.put_with_ttl(&key, value, ttl)))
+                    }
+                    _ => ("task: put", Box::pin(cache.put(&key, value))),
+                };
+                if self.other(name, key, put).await {
                     write.finish();
                 } else {
                     // The value may be stored or not.
@@ -131,6 +139,21 @@ impl Task {
                 cache.set_early_refresh(early);
             }
             30 => _ = (cache.waiters(&key), cache.stats(), cache.store().len()),
+            32..36 => {
+                let run = async move { list(collector.as_ref().expect("there is one").load(&key).await) };
+                let may = May { collected: true, ..may };
+                self.read("task: collector, load", &[key], may, |_| Box::pin(run)).await;
+            }
+            36.. => {
+                let keys = self.some_keys();
+                if keys.is_empty() {
+                    return;
+                }
+                let keys = &keys;
+                let run = async move { collector.as_ref().expect("there is one").load_many(keys).await };
+                let may = May { collected: true, ..may };
+                self.read("task: collector, load_many", keys, may, |_| Box::pin(run)).await;
+            }
             _ => {
                 let run = async move {
                     match cache.get(&key).await {
@@ -144,6 +167,13 @@ impl Task {
                 self.read("task: get", &[key], may, |_| Box::pin(run)).await;
             }
         }
+    }
+
+    /// Some keys that may be loaded more than once.
+    fn some_keys(&mut self) -> Vec<u32> {
+        let settings = Arc::clone(&self.field.settings);
+        let keys = (0..self.rng.usize(1..5)).map(|_| self.rng.u32(..settings.keys));
+        keys.filter(|&key| !settings.is_quiet(key)).collect()
     }
 
     async fn read<'a>(
@@ -228,6 +258,8 @@ impl Field {
         let call = self.cache.get_or_load(&key, move || loading);
         let call: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(call);
         let got = call.await;
-        check(&read, May { recursive: true, ..self.settings.may() }, Ok(list(got)));
+        // Its callers may have left it, and the round be over.
+        let may = May { recursive: true, closed: true, ..self.settings.may() };
+        check(&read, may, Ok(list(got)));
     }
 }

@@ -8,7 +8,7 @@ use crate::breach::Breach;
 use crate::counts::{Counts, Ending};
 use crate::watchdog::Watch;
 use oneflight_cache::blocking::Cache;
-use oneflight_cache::{Error, Fetched};
+use oneflight_cache::{Error, Fetched, blocking};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
@@ -20,6 +20,8 @@ pub(crate) type Threads = Cache<u32, Datum, Fault>;
 #[derive(Clone)]
 pub(crate) struct Field {
     pub(crate) cache: Threads,
+    /// In rounds that have one.
+    pub(crate) collector: Option<blocking::Collector<u32, Datum, Fault>>,
     pub(crate) world: Arc<World>,
     pub(crate) settings: Arc<Settings>,
 }
@@ -45,13 +47,13 @@ impl Caller {
 
     fn step(&mut self, late: bool) {
         let field = self.field.clone();
-        let Field { cache, world, settings } = &field;
+        let Field { cache, collector, world, settings } = &field;
         let key = self.rng.u32(..settings.keys);
         let quiet = settings.is_quiet(key);
         let plan = Plan::random(&mut self.rng, quiet);
         let may = settings.may();
         let one = |fetched| vec![fetched];
-        match self.rng.u8(..32) {
+        match self.rng.u8(..if collector.is_some() { 38 } else { 32 }) {
             op @ 0..12 => {
                 let name = if op < 8 { "thread: get_or_load" } else { "thread: get_or_load_inline" };
                 self.read(name, &[key], may, |read| {
@@ -81,8 +83,7 @@ impl Caller {
                 cache.refresh(&key, || Ok(only(field.load(read.number, &[key], &plan)?))).map(one)
             }),
             18..21 => {
-                let keys: Vec<u32> = (0..self.rng.usize(1..5)).map(|_| self.rng.u32(..settings.keys)).collect();
-                let keys: Vec<u32> = keys.into_iter().filter(|&key| !settings.is_quiet(key)).collect();
+                let keys = self.some_keys();
                 if keys.is_empty() {
                     return;
                 }
@@ -93,12 +94,17 @@ impl Caller {
                     })
                 });
             }
-            21..24 if !quiet => self.other("thread: put", key, || {
-                let mut write = world.write([key]);
-                let done = cache.put(&key, write.value());
-                write.finish();
-                done
-            }),
+            op @ 21..24 if !quiet => {
+                let ttl = Duration::from_millis([0, 1, 5, 10_000][self.rng.usize(..4)]);
+                let with_ttl = op == 21;
+                self.other(if with_ttl { "thread: put_with_ttl" } else { "thread: put" }, key, || {
+                    let mut write = world.write([key]);
+                    let value = write.value();
+                    let done = if with_ttl { cache.put_with_ttl(&key, value, ttl) } else { cache.put(&key, value) };
+                    write.finish();
+                    done
+                });
+            }
             24..27 if !quiet => self.other("thread: invalidate", key, || {
                 let write = world.write([key]);
                 let done = cache.invalidate(&key);
@@ -127,6 +133,20 @@ impl Caller {
                 _ = (cache.waiters(&key), cache.stats(), cache.store().len());
                 Ok(())
             }),
+            32..36 => {
+                self.read("thread: collector, load", &[key], May { collected: true, ..may }, |_| {
+                    collector.as_ref().expect("there is one").load(&key).map(one)
+                });
+            }
+            36.. => {
+                let keys = self.some_keys();
+                if keys.is_empty() {
+                    return;
+                }
+                self.read("thread: collector, load_many", &keys, May { collected: true, ..may }, |_| {
+                    collector.as_ref().expect("there is one").load_many(&keys)
+                });
+            }
             _ => {
                 self.read("thread: get", &[key], may, |_| match cache.get(&key) {
                     Ok(Some(fetched)) => Ok(vec![fetched]),
@@ -136,6 +156,13 @@ impl Caller {
                 });
             }
         }
+    }
+
+    /// Some keys that may be loaded more than once.
+    fn some_keys(&mut self) -> Vec<u32> {
+        let settings = Arc::clone(&self.field.settings);
+        let keys = (0..self.rng.usize(1..5)).map(|_| self.rng.u32(..settings.keys));
+        keys.filter(|&key| !settings.is_quiet(key)).collect()
     }
 
     fn read(&mut self, name: &'static str, keys: &[u32], may: May, run: impl FnOnce(&Read) -> Values) {
@@ -163,8 +190,8 @@ impl Caller {
 pub(crate) fn check(read: &Read, may: May, got: thread::Result<Values>) -> Ending {
     match got {
         Ok(Ok(values)) => {
-            read.got(values.iter());
-            let own = values.iter().all(|fetched| fetched.value.call == read.number);
+            read.got(values.iter(), may);
+            let own = values.iter().all(|fetched| fetched.value.call == read.loader(may));
             if own { Ending::Value } else { Ending::Followed }
         }
         Ok(Err(error)) => {
@@ -172,7 +199,7 @@ pub(crate) fn check(read: &Read, may: May, got: thread::Result<Values>) -> Endin
             Ending::Refused
         }
         Err(payload) => {
-            if payload.downcast_ref::<Blast>() != Some(&Blast::Work { call: read.number }) {
+            if payload.downcast_ref::<Blast>() != Some(&Blast::Work { call: read.loader(may) }) {
                 let what = payload.downcast_ref::<Blast>().map(|blast| format!("{blast:?}"));
                 Breach::Panicked(format!("{what:?} in call {}", read.number)).raise(None);
             }
@@ -210,6 +237,8 @@ impl Field {
         let call = read.number;
         let plan = Plan::leaf();
         let got = self.cache.get_or_load_inline(&key, || Ok(only(self.load(call, &[key], &plan)?)));
-        check(&read, May { recursive: true, ..self.settings.may() }, Ok(got.map(|fetched| vec![fetched])));
+        // Its callers may have left it, and the round be over.
+        let may = May { recursive: true, closed: true, ..self.settings.may() };
+        check(&read, may, Ok(got.map(|fetched| vec![fetched])));
     }
 }

@@ -13,6 +13,9 @@ pub(crate) fn alive() -> i64 {
     DATA.load(Ordering::SeqCst)
 }
 
+/// What stands for the call where the loader is that of a collector. No call has this number.
+pub(crate) const COLLECTED: u64 = 0;
+
 /// A value.
 #[derive(Debug)]
 pub(crate) struct Datum {
@@ -27,7 +30,7 @@ pub(crate) struct Datum {
 pub(crate) struct Since(Arc<AtomicU64>);
 
 /// Why a loader has no value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Fault {
     keys: Vec<u32>,
     since: u64,
@@ -65,9 +68,11 @@ pub(crate) struct Read {
     keys: Vec<(u32, u64)>,
 }
 
-/// Which errors a call may get, apart from that of a loader.
+/// Whose loader a call has, and which errors it may get apart from that of a loader.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct May {
+    /// That of a collector, not its own.
+    pub(crate) collected: bool,
     pub(crate) deadline: bool,
     pub(crate) load_timed_out: bool,
     pub(crate) overloaded: bool,
@@ -176,12 +181,17 @@ impl Write<'_> {
 }
 
 impl Read {
+    /// Whose loader it is that this call has.
+    pub(crate) fn loader(&self, may: May) -> u64 {
+        if may.collected { COLLECTED } else { self.number }
+    }
+
     fn key(&self) -> u32 {
         self.keys[0].0
     }
 
     /// It has returned with these values, in the order of its keys.
-    pub(crate) fn got<'f>(&self, values: impl ExactSizeIterator<Item = &'f Fetched<Datum>>) {
+    pub(crate) fn got<'f>(&self, values: impl ExactSizeIterator<Item = &'f Fetched<Datum>>, may: May) {
         if values.len() != self.keys.len() {
             Breach::WrongLength { asked: self.keys.len(), got: values.len() }.raise(self.key());
         }
@@ -195,7 +205,7 @@ impl Read {
                 let from = Some(fetched.source);
                 Breach::Stale { value: since, write: floor, from }.raise(key);
             }
-            if (fetched.source == Source::Loaded) && datum.call != self.number {
+            if fetched.source == Source::Loaded && datum.call != self.loader(may) {
                 Breach::Failed(format!("loaded by call {}, returned as its own to {}", datum.call, self.number))
                     .raise(key);
             }
