@@ -37,7 +37,7 @@ run check "tidy" bash ci/check.sh
 run tests "tests" cargo test --no-fail-fast --workspace --exclude oneflight-loom-tests --exclude oneflight-cache \
     --exclude oneflight-behaviour
 # As users build it: optimised, and without the checks of a debug build. Only what is polled by hand, a minute on two cores: there
-# wakers panic (F3). The contract suite alone takes more than three minutes to be optimised.
+# wakers panic (F3). The contract suite would take minutes to be optimised.
 run tests-release "tests, release" cargo test --no-fail-fast --release -p oneflight --test tasks
 run tests-deadlock-detection "tests, deadlock-detection" cargo test --no-fail-fast -p oneflight --features deadlock-detection
 run tests-cache "tests, cache with all features" cargo test --no-fail-fast -p oneflight-cache --features "$cache_features"
