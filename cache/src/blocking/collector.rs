@@ -24,12 +24,12 @@ use std::sync::Arc;
 /// # Examples
 ///
 /// ```
-/// use oneflight_cache::StoreError;
+/// use oneflight_cache::BoxError;
 /// use oneflight_cache::blocking::{Cache, Collector};
 ///
 /// struct Users(Collector<u64, String>);
 ///
-/// let load = |ids: Vec<u64>| Ok::<_, StoreError>(ids.iter().map(|id| format!("user {id}")).collect::<Vec<_>>());
+/// let load = |ids: Vec<u64>| Ok::<_, BoxError>(ids.iter().map(|id| format!("user {id}")).collect::<Vec<_>>());
 /// let users = Users(Cache::builder().build_blocking().collector(load).build());
 /// assert_eq!(*users.0.load(&7)?, "user 7");
 /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
@@ -94,9 +94,9 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{StoreError, blocking::Cache};
+    /// # use oneflight_cache::{BoxError, blocking::Cache};
     /// let cache: Cache<String, usize> = Cache::builder().build_blocking();
-    /// let length = |words: Vec<String>| words.iter().map(|word| Ok::<_, StoreError>(word.len())).collect::<Vec<_>>();
+    /// let length = |words: Vec<String>| words.iter().map(|word| Ok::<_, BoxError>(word.len())).collect::<Vec<_>>();
     /// assert_eq!(*cache.collector(length).build().load("four")?, 4);
     /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
     /// ```
@@ -130,9 +130,9 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{StoreError, blocking::Cache};
+    /// # use oneflight_cache::{BoxError, blocking::Cache};
     /// let cache: Cache<String, usize> = Cache::builder().build_blocking();
-    /// let length = |words: Vec<String>| words.iter().map(|word| Ok::<_, StoreError>(word.len())).collect::<Vec<_>>();
+    /// let length = |words: Vec<String>| words.iter().map(|word| Ok::<_, BoxError>(word.len())).collect::<Vec<_>>();
     /// let found = cache.collector(length).build().load_many(["four", "to"])?;
     /// assert_eq!((*found[0], *found[1]), (4, 2));
     /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
@@ -156,9 +156,9 @@ impl<K, V, E, S> Collector<K, V, E, S> {
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{StoreError, blocking::Cache};
+    /// # use oneflight_cache::{BoxError, blocking::Cache};
     /// let cache: Cache<u64, u64> = Cache::builder().build_blocking();
-    /// let same = cache.collector(Ok::<_, StoreError>).build();
+    /// let same = cache.collector(Ok::<_, BoxError>).build();
     /// same.load(&7)?;
     /// same.cache().invalidate(&7)?;
     /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
@@ -172,9 +172,9 @@ impl<K, V, E, S> Collector<K, V, E, S> {
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{StoreError, blocking::Cache};
+    /// # use oneflight_cache::{BoxError, blocking::Cache};
     /// let cache: Cache<u64, u64> = Cache::builder().build_blocking();
-    /// let same = cache.collector(Ok::<_, StoreError>).build();
+    /// let same = cache.collector(Ok::<_, BoxError>).build();
     /// assert_eq!(same.gathered(), 0);
     /// ```
     pub fn gathered(&self) -> usize {

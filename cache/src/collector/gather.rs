@@ -209,7 +209,7 @@ impl<K, V: Clone, E> Asked<K, V, E> {
     pub(crate) fn outcomes(&self, landed: &Landed<V, E>) -> impl Iterator<Item = Result<V, Error<E>>> {
         let of_one = |&place: &usize| match landed[place].as_ref().expect("it was asked for until it landed") {
             Ok(value) => Ok(value.clone()),
-            Err(make) => Err(make()),
+            Err(error) => Err(error.clone()),
         };
         self.places.iter().map(of_one)
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub(crate) const WINDOW: Duration = Duration::from_millis(10);
 
-/// The loader's own error: the cache's is not `Clone`.
+/// The loader's own error becomes the cache's.
 impl From<u32> for Fail {
     fn from(number: u32) -> Self {
         Self(number)

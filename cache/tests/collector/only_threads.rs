@@ -7,9 +7,8 @@ use crate::support::run::{run, told};
 use crate::support::way::{Fail, builder};
 use oneflight_cache::blocking::{Cache, Collector};
 use oneflight_cache::test_util::ManualClock;
-use oneflight_cache::{BoxError, Error, StoreError};
+use oneflight_cache::{BoxError, Error};
 use std::io;
-use std::sync::Arc;
 
 /// The thread that runs a batch is in the loader; others come, and run the next one.
 #[test]
@@ -77,7 +76,7 @@ fn a_batch_does_not_wait_for_a_caller_that_is_busy_with_another() {
 fn each_key_may_have_a_result_of_its_own() {
     within_limit(|| {
         let load = |keys: Vec<u32>| {
-            let of_one = |key: &u32| if *key == 13 { Err(Arc::new(io::Error::other("unlucky"))) } else { Ok(*key) };
+            let of_one = |key: &u32| if *key == 13 { Err(io::Error::other("unlucky")) } else { Ok(*key) };
             keys.iter().map(of_one).collect::<Vec<_>>()
         };
         let cache: Cache<u32, u32, BoxError> = Cache::builder().build_blocking();
@@ -95,7 +94,7 @@ fn each_key_may_have_a_result_of_its_own() {
 fn the_default_timer_needs_no_executor() {
     within_limit(|| {
         let cache: Cache<u32, u32> = Cache::builder().build_blocking();
-        let same = cache.collector(Ok::<_, StoreError>).build();
+        let same = cache.collector(Ok::<_, BoxError>).build();
         assert_eq!(*same.load(&7).unwrap(), 7);
     });
 }
