@@ -100,7 +100,7 @@ where
             self.group.do_call(&asked.batch, run)
         }));
         let landed = landed.await;
-        asked.iter().zip(&landed).flat_map(|(asked, landed)| asked.outcomes(landed)).collect()
+        asked.into_iter().zip(&landed).flat_map(|(asked, landed)| asked.outcomes(landed)).collect()
     }
 }
 

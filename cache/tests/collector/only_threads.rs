@@ -1,13 +1,13 @@
 //! What only threads have.
 
-use crate::bench::{Calls, WINDOW, gathering, numbers};
+use crate::bench::{Brittle, Calls, WINDOW, brittle, gathering, numbers};
 use crate::support::gate::Gate;
 use crate::support::limits::{until, within_limit};
 use crate::support::run::{run, told};
 use crate::support::way::{Fail, builder};
 use oneflight_cache::blocking::{Cache, Collector};
 use oneflight_cache::test_util::ManualClock;
-use oneflight_cache::{BoxError, Error};
+use oneflight_cache::{BoxError, Error, Source};
 use std::io;
 
 /// The thread that runs a batch is in the loader; others come, and run the next one.
@@ -69,6 +69,29 @@ fn a_batch_does_not_wait_for_a_caller_that_is_busy_with_another() {
         assert!(!several.has_ended());
         end.open();
         assert_eq!(several.end().unwrap().iter().map(|it| it.value).collect::<Vec<_>>(), [1, 2, 3]);
+    });
+}
+
+/// It is stored by a copy, which cannot be made: that is a panic of the caller that loads. The other gets the value.
+#[test]
+fn a_value_whose_first_clone_panics_is_not_loaded_again_for_those_who_wait() {
+    within_limit(|| {
+        let (clock, calls) = (ManualClock::new(), Calls::default());
+        let cache: Cache<String, Brittle, Fail> = builder(&clock).build_blocking();
+        let collector = cache.collector(brittle(&calls)).window(WINDOW).build();
+        let callers = [0, 1].map(|before| {
+            let caller = run({
+                let collector = collector.clone();
+                move || collector.load("1")
+            });
+            until("it is gathered, or waits", || collector.gathered() + cache.waiters("1") == before + 1);
+            caller
+        });
+        clock.advance(WINDOW);
+        let [first, second] = callers;
+        drop(first.panic());
+        assert_eq!(told(second.end()).1, Source::Joined);
+        assert_eq!(calls.get(), [["1"]]);
     });
 }
 
