@@ -5,6 +5,7 @@
 //! [run](Gather::run) from the start by whoever takes it over.
 
 use super::output::Outcome;
+use crate::room::after_burst;
 use crate::time::{AnyClock, Time, Timer};
 use event_listener::Event;
 use hashbrown::HashMap;
@@ -238,6 +239,9 @@ impl<K, V, E> Drop for Asked<K, V, E> {
             *open = None;
         }
         let gone = batches.remove(&self.batch);
+        if let Some(room) = after_burst(batches.len(), batches.capacity()) {
+            batches.shrink_to(room);
+        }
         // Its keys are the user's, and dropped when the lock is free again.
         drop(state);
         drop(gone);

@@ -105,3 +105,13 @@ fn a_key_whose_hash_panics_takes_its_callers_other_keys_out_and_no_others() {
     assert_eq!(run(&gather, other), [Ok(1)]);
     assert_eq!(run(&gather, next), [Ok(2)]);
 }
+
+#[test]
+fn memory_for_many_batches_is_given_back_when_they_have_gone() {
+    let (gather, _) = gather(1);
+    let asked = ask(&gather, &(100..10_100).collect::<Vec<_>>());
+    assert_eq!(batches(&gather), 10_000);
+    drop(asked);
+    let room = gather.state.lock().batches.capacity();
+    assert!(room <= 28, "{room}");
+}
