@@ -45,7 +45,7 @@ use std::time::Duration;
 /// | [`on_store_error`](Self::on_store_error) | it loads past the store |
 /// | [`max_uncached_loads`](Self::max_uncached_loads) | 64 at once |
 /// | [`breaker`](Self::breaker) | after 3 requests without an answer none for 1 s |
-#[cfg_attr(feature = "metrics", doc = "| [`name`](Self::name) | empty |")]
+#[cfg_attr(any(feature = "metrics", feature = "tracing"), doc = "| [`name`](Self::name) | empty |")]
 ///
 /// # Examples
 ///
@@ -66,8 +66,6 @@ pub struct Builder<K, V, E = BoxError, S = Memory<K, V>> {
     config: Config<V>,
     spawner: Option<Arc<Spawner>>,
     helper_threads: usize,
-    #[cfg(feature = "metrics")]
-    name: String,
     types: PhantomData<fn() -> (K, E)>,
 }
 
@@ -97,16 +95,10 @@ impl<K: Hash + Eq, V: Clone, E> Builder<K, V, E> {
             clock: AnyClock::system(),
             timer: Arc::new(futures_timer::Delay::new),
             random: None,
-        };
-        Self {
-            store: Memory::new(CAPACITY),
-            config,
-            spawner: None,
-            helper_threads: 2,
-            #[cfg(feature = "metrics")]
+            #[cfg(any(feature = "metrics", feature = "tracing"))]
             name: String::new(),
-            types: PhantomData,
-        }
+        };
+        Self { store: Memory::new(CAPACITY), config, spawner: None, helper_threads: 2, types: PhantomData }
     }
 
     /// How many entries are kept in memory. They are divided among the parts of the store, each of which gives up entries when its
@@ -158,8 +150,6 @@ impl<K, V, E, S> Builder<K, V, E, S> {
             config: self.config,
             spawner: self.spawner,
             helper_threads: self.helper_threads,
-            #[cfg(feature = "metrics")]
-            name: self.name,
             types: PhantomData,
         }
     }
@@ -260,7 +250,7 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         self
     }
 
-    /// What the cache is called in metrics: the value of the label `cache`.
+    /// What the cache is called in metrics and in events: the value of their label or field `cache`.
     ///
     /// # Examples
     ///
@@ -270,9 +260,9 @@ impl<K, V, E, S> Builder<K, V, E, S> {
     /// let cache: Cache<String, String> = Cache::builder().name("pages").build();
     /// # let _ = cache;
     /// ```
-    #[cfg(feature = "metrics")]
+    #[cfg(any(feature = "metrics", feature = "tracing"))]
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
+        self.config.name = name.into();
         self
     }
 
@@ -293,13 +283,7 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         E: Send + Sync + 'static,
         S: Store<K, V>,
     {
-        let inner = Inner::new::<K>(
-            self.store,
-            self.config,
-            #[cfg(feature = "metrics")]
-            &self.name,
-        );
-        Cache::new(inner, self.spawner)
+        Cache::new(Inner::new::<K>(self.store, self.config), self.spawner)
     }
 
     /// The cache for threads.
@@ -319,13 +303,7 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         E: Send + Sync + 'static,
         S: BlockingStore<K, V>,
     {
-        let inner = Inner::new::<K>(
-            Blocking(self.store),
-            self.config,
-            #[cfg(feature = "metrics")]
-            &self.name,
-        );
-        blocking::Cache::new(inner, self.helper_threads)
+        blocking::Cache::new(Inner::new::<K>(Blocking(self.store), self.config), self.helper_threads)
     }
 }
 

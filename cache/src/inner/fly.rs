@@ -199,9 +199,9 @@ impl<V, S> Inner<V, S> {
         self.note_cost(took);
         #[cfg(feature = "tracing")]
         match result {
-            Some(Ok(_)) => tracing::debug!(target: "oneflight_cache", ?took, "loaded"),
-            Some(Err(_)) => tracing::warn!(target: "oneflight_cache", ?took, "the load failed"),
-            None => tracing::warn!(target: "oneflight_cache", ?took, "the loader panicked"),
+            Some(Ok(_)) => tracing::debug!(target: "oneflight_cache", cache = self.name(), ?took, "loaded"),
+            Some(Err(_)) => tracing::warn!(target: "oneflight_cache", cache = self.name(), ?took, "the load failed"),
+            None => tracing::warn!(target: "oneflight_cache", cache = self.name(), ?took, "the loader panicked"),
         }
         #[cfg(not(feature = "tracing"))]
         let _ = result;
