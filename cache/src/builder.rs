@@ -252,6 +252,25 @@ impl<K, V, E, S> Builder<K, V, E, S> {
 
     /// What the cache is called in metrics and in events: the value of their label or field `cache`.
     ///
+    /// With the feature `metrics` a cache asks the recorder for handles once, in [`build`](Self::build) or
+    /// [`build_blocking`](Self::build_blocking): install the recorder first, or nothing is counted there. All but
+    /// `oneflight_cache_load_seconds` are counters, of what [`Stats`](crate::Stats) tells:
+    ///
+    /// | name | is |
+    /// |---|---|
+    /// | `oneflight_cache_requests_total` | by the label `outcome`: `hit`, `early`, `stale`, `miss` |
+    /// | `oneflight_cache_joins_total` | `joins` |
+    /// | `oneflight_cache_loads_total` | `loads` |
+    /// | `oneflight_cache_load_seconds` | a histogram of load times, in seconds |
+    /// | `oneflight_cache_load_errors_total` | `load_errors` |
+    /// | `oneflight_cache_refreshes_total` | `refreshes` |
+    /// | `oneflight_cache_refreshes_ducked_total` | `ducked` |
+    /// | `oneflight_cache_invalidated_loads_total` | `invalidated` |
+    /// | `oneflight_cache_overloaded_total` | `overloaded` |
+    /// | `oneflight_cache_store_errors_total` | `store_errors` |
+    /// | `oneflight_cache_evictions_total` | `evictions`, told when something is stored |
+    /// | `oneflight_cache_lease_events_total` | by the label `event`: `held`, `waited`, `taken_over`, `lost`, `late`, `superseded`, `fallback` (`fallbacks`), `breaker_opened` |
+    ///
     /// # Examples
     ///
     /// ```

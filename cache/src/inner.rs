@@ -292,6 +292,16 @@ impl<V, S> Inner<V, S> {
     where
         S: Store<K, V>,
     {
+        self.note_evictions::<K>();
         self.counters.stats(self.store.evictions())
+    }
+
+    /// Something was stored, which may have pushed out something else.
+    pub(crate) fn note_evictions<Q: ?Sized>(&self)
+    where
+        S: Store<Q, V>,
+    {
+        #[cfg(feature = "metrics")]
+        self.counters.evicted(self.store.evictions());
     }
 }

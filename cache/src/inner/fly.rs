@@ -146,6 +146,7 @@ impl<V, S> Inner<V, S> {
         if published == Published::Invalidated {
             self.counters.add(Count::Invalidated);
         }
+        self.note_evictions::<K>();
         self.settle(load, former.why.is_refresh(), published);
         let [begun, ended] = times;
         Landed::loaded(value, ended.since(begun), panicked)
