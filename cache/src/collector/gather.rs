@@ -204,6 +204,13 @@ impl<K, V, E> Gather<K, V, E> {
     }
 }
 
+impl<K, V, E> Asked<K, V, E> {
+    /// How many keys they are.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+}
+
 impl<K, V: Clone, E> Asked<K, V, E> {
     /// What its keys have come to, in their order. Who is the last to ask for a key takes its value, so that it is copied for the
     /// others alone: if `Clone` panics, the value is still there.

@@ -9,6 +9,7 @@ use oneflight_cache::blocking::{Cache, Collector};
 use oneflight_cache::test_util::ManualClock;
 use oneflight_cache::{BoxError, Error, Source};
 use std::io;
+use std::time::Duration;
 
 /// The thread that runs a batch is in the loader; others come, and run the next one.
 #[test]
@@ -92,6 +93,39 @@ fn a_value_whose_first_clone_panics_is_not_loaded_again_for_those_who_wait() {
         drop(first.panic());
         assert_eq!(told(second.end()).1, Source::Joined);
         assert_eq!(calls.get(), [["1"]]);
+    });
+}
+
+#[test]
+fn who_waits_for_a_batch_that_is_stuck_gives_up() {
+    within_limit(|| {
+        let (begun, end) = (Gate::new(), Gate::new());
+        let load = {
+            let (begun, end) = (begun.clone(), end.clone());
+            move |keys: Vec<String>| {
+                begun.open();
+                end.wait();
+                Ok::<_, u32>(numbers(&keys))
+            }
+        };
+        let cache = builder(&ManualClock::new()).load_timeout(Duration::from_millis(20)).build_blocking();
+        let collector: Collector<String, u32, Fail> = cache.collector(load).window(Duration::MAX).max_batch(2).build();
+        // The second makes the batch full.
+        let callers = [("1", 1), ("2", 0)].map(|(key, gathered)| {
+            let caller = run({
+                let collector = collector.clone();
+                move || collector.load(key)
+            });
+            until("it is gathered", || gathered == 0 || collector.gathered() == gathered);
+            caller
+        });
+        begun.wait();
+        // Either may be the one that runs the batch.
+        until("one gives up", || callers.iter().any(|caller| caller.has_ended()));
+        end.open();
+        let mut ended = callers.map(|caller| caller.end().map(|fetched| fetched.source));
+        ended.sort_by_key(|ended| ended.is_err());
+        assert!(matches!(ended, [Ok(Source::Loaded), Err(Error::LoadTimedOut)]), "{ended:?}");
     });
 }
 
