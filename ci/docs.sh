@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Are the docs whole: do they build without a warning, with and without features, has every public item of both packages an
-# example, and do the links of the pages lead somewhere?
+# example, say all ways to call what is visible to whom, and do the links of the pages lead somewhere?
 #
 #     bash ci/docs.sh
 #
@@ -38,6 +38,21 @@ examples() {
         die "not every public item of $package has an example"
     fi
     printf '%d public items of %s, each with an example\n' "$number" "$package"
+}
+
+# memory PACKAGE, after its examples: whatever takes work tells what is seen of it.
+memory() {
+    local takes_work='.index[] | select(.crate_id == 0 and any(.inner.function?.sig.inputs[]?; .[0] == "work"))' missing number
+    local listed=$target/examples/doc/${1//-/_}.json
+    number=$(jq "[$takes_work] | length" "$listed")
+    ((number > 0)) || die "found no way to call of $1: nothing was looked at"
+    missing=$(jq -r "$takes_work"' | select((.docs // "") | contains("# Memory") | not)
+        | "\(.span.filename):\(.span.begin[0]): \(.name) does not say what is visible"' "$listed" | sort)
+    if [[ -n $missing ]]; then
+        printf '%s\n' "$missing"
+        die "not every way to call of $1 says what is visible"
+    fi
+    printf '%d ways to call of %s, each with what is visible\n' "$number" "$1"
 }
 
 # prose FILE: without its blocks of code.
@@ -78,4 +93,5 @@ step "links" links
 step "docs" docs -p oneflight -p oneflight-cache
 step "docs, features" docs -p oneflight -p oneflight-cache --features "$all_features"
 step "examples, library" examples oneflight deadlock-detection
+step "memory, library" memory oneflight
 step "examples, cache" examples oneflight-cache "$cache_features"

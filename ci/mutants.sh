@@ -19,7 +19,7 @@ sync)
     suites=(--lib "--test=tasks --test=api" "--test=contract --test=allocations")
     ;;
 async)
-    files=(async_group.rs 'async_group/*.rs' group/{roster,tasks,visit}.rs)
+    files=(async_group.rs 'async_group/*.rs' group/{inside,landing,roster,tasks,visit}.rs)
     suites=("--test=tasks --test=api" "--lib --test=contract --test=allocations")
     ;;
 *) die "usage: bash ci/mutants.sh sync|async [OPTIONS OF CARGO MUTANTS]" ;;

@@ -10,9 +10,9 @@ mod owned;
 mod place;
 
 pub use builder::AsyncGroupBuilder;
-use detached::Spawner;
+use detached::{Detacher, Spawner};
 
-use crate::group::{Group, info_of};
+use crate::group::{Detach, Group, info_of};
 use crate::outcome::{FlightInfo, Stats};
 use crate::primitive::Arc;
 use alloc::vec::Vec;
@@ -44,7 +44,7 @@ use hashbrown::{DefaultHashBuilder, Equivalent};
 ///   whoever is polled first drives. So a caller that is not polled holds up nobody, and followers are not woken at every
 ///   await of the work. If both are parked, the flight goes on with the next poll of any caller, or with the next caller.
 /// - **Leaving.** When the last caller leaves, the work is dropped there and then, or goes on if it was to be
-///   [detached](crate::Call::detach). If threads still wait, the work is dropped and one of them runs its own. A newcomer
+///   [detached](crate::Call::detach), as all work of a group [can be](AsyncGroupBuilder::detach). If threads still wait, the work is dropped and one of them runs its own. A newcomer
 ///   never joins work that is about to be dropped. Cancelled work is dropped after its flight is over, outside all locks, so its
 ///   destructors may run while the next flight's work has begun.
 /// - **Panics.** A panic in the work reaches the caller whose closure made it, payload and all, also if another drove it at
@@ -79,6 +79,8 @@ use hashbrown::{DefaultHashBuilder, Equivalent};
 pub struct AsyncGroup<K, V, S = DefaultHashBuilder> {
     group: Arc<Group<K, V, S>>,
     spawner: Option<alloc::sync::Arc<Spawner>>,
+    /// Of a group, with a spawner, whose work goes on by default.
+    detacher: Option<Detacher<K, V, S>>,
 }
 
 impl<K, V> AsyncGroup<K, V> {
@@ -224,6 +226,12 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
 }
 
 impl<K, V, S> AsyncGroup<K, V, S> {
+    /// Where the work of a call goes on that does not say so itself, if it does.
+    fn default_detach(&self) -> Option<Detach<V>> {
+        let detacher = self.detacher?;
+        self.spawner.as_ref().map(|spawner| detacher(&self.group, spawner))
+    }
+
     /// How many flights are on, forgotten ones included. Those of calls that have returned are not among them. Like all that
     /// looks into the group, it must not be called from `Hash` or `Eq` of a key; to show the group may be.
     ///

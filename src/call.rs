@@ -54,6 +54,8 @@ pub struct Call<'a, G, V, Q: ?Sized, M, P> {
     pub(crate) key: &'a Q,
     pub(crate) make_key: M,
     pub(crate) options: Options<P>,
+    /// The group's own, for a call that sets none: its type says nothing of lifetimes, so that values may borrow.
+    pub(crate) default_share_if: Option<Arc<SharePredicate<V>>>,
     /// Where flight-owned work goes on when its last caller leaves.
     pub(crate) detach: Option<Detach<V>>,
 }
@@ -119,8 +121,10 @@ impl<'a, G, V, Q: ?Sized, M, P> Call<'a, G, V, Q, M, P> {
     where
         F: FnOnce(&V) -> bool,
     {
-        let Self { group, key, make_key, options, detach } = self;
-        Call { group, key, make_key, options: options.with_share_if(share_if), detach }
+        let Self { group, key, make_key, options, default_share_if, detach } = self;
+        // Before the new one is on its way out, as in `with_share_if`.
+        drop(default_share_if);
+        Call { group, key, make_key, options: options.with_share_if(share_if), default_share_if: None, detach }
     }
 }
 
@@ -186,23 +190,39 @@ impl<V> Defaults<V> {
 
     /// For work that outlives the call.
     pub(crate) fn owned_options(&self) -> Options<impl FnOnce(&V) -> bool + Send + use<V>> {
-        let share_if = self.share_if.clone().map(|share_if| move |value: &V| share_if(value));
-        let Options { wait_timeout, max_attempts, on_abandon, share_if: _ } = self.options();
-        Options { wait_timeout, max_attempts, on_abandon, share_if }
+        self.options_with(self.share_if.clone().map(|share_if| move |value: &V| share_if(value)))
     }
 
     #[inline]
     pub(crate) fn options(&self) -> Options<impl FnOnce(&V) -> bool> {
-        Options {
-            wait_timeout: self.wait_timeout,
-            max_attempts: self.max_attempts,
-            on_abandon: self.on_abandon,
-            share_if: Some(|value: &V| self.shares(value)),
-        }
+        self.options_with(Some(|value: &V| self.shares(value)))
+    }
+
+    #[inline]
+    pub(crate) fn options_with<P>(&self, share_if: Option<P>) -> Options<P> {
+        let Self { wait_timeout, max_attempts, on_abandon, share_if: _ } = *self;
+        Options { wait_timeout, max_attempts, on_abandon, share_if }
     }
 }
 
 impl<P> Options<P> {
+    /// With the group's predicate, if the call has none of its own.
+    pub(crate) fn with_default<V>(
+        self,
+        default: Option<Arc<SharePredicate<V>>>,
+    ) -> Options<impl FnOnce(&V) -> bool + use<V, P>>
+    where
+        P: FnOnce(&V) -> bool,
+    {
+        let Self { wait_timeout, max_attempts, on_abandon, share_if: own } = self;
+        let is_any = own.is_some() || default.is_some();
+        let shares = move |value: &V| match own {
+            Some(own) => own(value),
+            None => default.is_none_or(|default| default(value)),
+        };
+        Options { wait_timeout, max_attempts, on_abandon, share_if: is_any.then_some(shares) }
+    }
+
     fn with_share_if<F>(self, share_if: F) -> Options<F> {
         let Self { wait_timeout, max_attempts, on_abandon, share_if: former } = self;
         // Not with the new one on its way out, which would leak if the destructor panicked.

@@ -1,5 +1,7 @@
 //! Why a call has no value.
 
+#[cfg(any(feature = "std", feature = "critical-section"))]
+use alloc::{sync::Arc, vec::Vec};
 use core::fmt;
 
 /// Why a call has no value. A work's own errors are not here: they are values (`V = Result<T, E>`).
@@ -52,5 +54,14 @@ impl CallError {
     #[track_caller]
     pub(crate) fn refuse(self) -> ! {
         panic!("oneflight: cannot wait for the flight: {self}")
+    }
+}
+
+/// What work for `count` keys has come to, for each of them.
+#[cfg(any(feature = "std", feature = "critical-section"))]
+pub(crate) fn one_error_for_all<T: Clone, E>(loaded: Result<Vec<T>, E>, count: usize) -> Vec<Result<T, Arc<E>>> {
+    match loaded {
+        Ok(values) => values.into_iter().map(Ok).collect(),
+        Err(error) => alloc::vec![Err(Arc::new(error)); count],
     }
 }

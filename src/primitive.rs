@@ -14,7 +14,7 @@ mod thread_number;
 #[cfg(feature = "std")]
 mod threads;
 
-pub(crate) use first_waker::FirstWaker;
+pub(crate) use first_waker::{FirstWaker, Lent};
 #[cfg(not(feature = "std"))]
 pub(crate) use no_threads::{AgeClock, GoingBy, ThreadNumber, WaitQueue};
 #[cfg(feature = "std")]

@@ -14,8 +14,21 @@
 //! | [`Jittered`](Policy::Jittered), from `min` to `max`, `D` = `max` - `min` | (max - s)/D, 1 below `min` | exp(-rD/2 - r min) | max - sqrt(πD/2r) | 1 + L sqrt(πr/2D) + rL²/2D |
 //!
 //! with `r` reads per second, each independent of the others (a Poisson process), and `L` seconds for a load. The last
-//! column is without coalescing: a group or a lease makes it one. [`Policy::predict`] computes the table, and says where
-//! it holds.
+//! column is without coalescing: a group makes it one where one process reads, a lease wherever. [`Policy::predict`] computes
+//! the table, and says where it holds.
+//!
+//! If `m` processes share the reads evenly, each with a group and without a lease, each refreshes once at most while the first
+//! one loads: [`Policy::predict_with_flights`].
+//!
+//! | policy | refreshes a cycle, `m` processes |
+//! |---|---|
+//! | `XFetch` | 1 + (m - 1) c / (m + c), with c = exp(L/a) - 1 |
+//! | `Linear`; `Jittered` with `D` for `W` | 1 + (m - 1) (1 - exp(-mt²/2) + t sqrt(π/2) exp(-(m - 1)t²/2) erfc(t/sqrt(2))), with t = L/m sqrt(r/W) |
+//! | `Eager` | 1 + (m - 1) (1 - exp(-rL/m)) |
+//!
+//! Where it comes from: the refreshes that are to be expected before the first one are exponential with a mean of 1, whatever the
+//! policy; call them x. With XFetch, c x more are to be expected during its load, so that one of the m - 1 others has none of
+//! its part of them with the probability E(exp(-x c/m)) = m / (m + c).
 //!
 //! XFetch is from A. Vattani, F. Chierichetti, K. Lowenstein: "Optimal Probabilistic Cache Stampede Prevention", PVLDB 8(8),
 //! 2015.
@@ -161,8 +174,9 @@ pub struct Prediction {
     pub miss: f64,
     /// By how much the first refresh comes early, on average, in seconds. Zero if none is to be expected.
     pub lead: f64,
-    /// How many reads refresh in one life, if nothing coalesces them and none learns of another's refresh before its value is
-    /// there; given that one does.
+    /// How many reads refresh in one life, if nothing coalesces them (but
+    /// [`predict_with_flights`](Policy::predict_with_flights)) and none learns of another's refresh before its value is there;
+    /// given that one does.
     pub refreshes: f64,
 }
 
@@ -263,6 +277,30 @@ impl Policy {
     /// ```
     #[must_use]
     pub fn predict(&self, traffic: Traffic) -> Prediction {
+        self.predict_for(traffic, None)
+    }
+
+    /// The same for so many `processes` (0 counts as 1), of which each has a flight for its own refresh, and none learns of
+    /// another's before its value is there: [`refreshes`](Prediction::refreshes) are the loads of all of them. `traffic` is that of
+    /// all of them, too, in equal parts.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight::refresh::{Policy, Traffic};
+    /// # use std::time::Duration;
+    /// let load = Duration::from_millis(500);
+    /// let traffic = Traffic { reads_per_second: 1200.0, load, cost: load, life: Duration::from_secs(60) };
+    /// let loads = |policy: Policy| policy.predict_with_flights(traffic, 8).refreshes;
+    /// assert!((loads(Policy::default()) - 2.238).abs() < 1e-3);
+    /// assert!((loads(Policy::Linear { window: 0.1 }) - 7.88).abs() < 0.01);
+    /// ```
+    #[must_use]
+    pub fn predict_with_flights(&self, traffic: Traffic, processes: u32) -> Prediction {
+        self.predict_for(traffic, Some(f64::from(processes.max(1))))
+    }
+
+    fn predict_for(&self, traffic: Traffic, processes: Option<f64>) -> Prediction {
         let Traffic { reads_per_second, load, cost, life } = traffic;
         // Not if it is NaN either.
         let is_read = reads_per_second > 0.0;
@@ -275,7 +313,7 @@ impl Policy {
             Self::XFetch { beta, max_window } => {
                 let (scale, window) = (scale(beta, cost), fraction(max_window) * life);
                 if scale.is_finite() {
-                    return xfetch(rate, load, scale, window);
+                    return xfetch(rate, load, scale, window, processes);
                 }
                 (window, window)
             }
@@ -288,10 +326,21 @@ impl Policy {
         if rising > 0.0 {
             let slope = rate / rising;
             let until_first = libm::sqrt(core::f64::consts::FRAC_PI_2 / slope);
-            let refreshes = 1.0 + load * slope * until_first + slope * load * load / 2.0;
-            Prediction { miss, lead: (max - until_first).max(0.0), refreshes }
+            let again = match processes {
+                None => load * slope * until_first + slope * load * load / 2.0,
+                Some(processes) => {
+                    let t = load * libm::sqrt(slope) / processes;
+                    let half = t * t / 2.0;
+                    let tail = libm::exp(-(processes - 1.0) * half) * libm::erfc(libm::sqrt(half));
+                    let one = -libm::expm1(-processes * half) + t * libm::sqrt(core::f64::consts::FRAC_PI_2) * tail;
+                    (processes - 1.0) * one
+                }
+            };
+            Prediction { miss, lead: (max - until_first).max(0.0), refreshes: 1.0 + again }
         } else {
-            Prediction { miss, lead: (max - 1.0 / rate).max(0.0), refreshes: 1.0 + rate * load }
+            let again = rate * load;
+            let again = processes.map_or(again, |processes| (processes - 1.0) * -libm::expm1(-again / processes));
+            Prediction { miss, lead: (max - 1.0 / rate).max(0.0), refreshes: 1.0 + again }
         }
     }
 
@@ -331,14 +380,16 @@ impl Freshness {
     }
 }
 
-fn xfetch(rate: f64, load: f64, scale: f64, window: f64) -> Prediction {
+fn xfetch(rate: f64, load: f64, scale: f64, window: f64, processes: Option<f64>) -> Prediction {
     const EULER_GAMMA: f64 = 0.577_215_664_901_532_9;
     let reads = rate * scale;
     // What the window cuts off the integral of exp(-s/scale).
     let within = if scale > 0.0 { -libm::expm1(-window / scale) } else { 0.0 };
     let lead = if reads > 0.0 { scale * (libm::log(reads) + EULER_GAMMA) } else { 0.0 };
-    let refreshes = if scale > 0.0 { libm::exp(load / scale) } else { 1.0 };
-    Prediction { miss: libm::exp(-reads * within), lead: lead.clamp(0.0, window), refreshes }
+    let again = if scale > 0.0 { libm::expm1(load / scale) } else { 0.0 };
+    // `again` may be infinite.
+    let again = processes.map_or(again, |processes| (processes - 1.0) / (processes / again + 1.0));
+    Prediction { miss: libm::exp(-reads * within), lead: lead.clamp(0.0, window), refreshes: 1.0 + again }
 }
 
 /// A part of the whole.

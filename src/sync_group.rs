@@ -2,6 +2,7 @@
 
 mod builder;
 mod calls;
+mod many;
 
 pub use builder::SyncGroupBuilder;
 

@@ -64,6 +64,44 @@ fn a_lone_task_with_a_copy_key_allocates_the_box_of_its_work_and_inline_nothing(
     assert_eq!(count(inline), 1);
 }
 
+/// Ends when it has been woken by what it was polled with at first, if it has kept that.
+fn wakes_once(keeps: bool) -> impl Future<Output = u64> + Send {
+    let (mut polls, mut kept) = (0, None);
+    core::future::poll_fn(move |cx| {
+        polls += 1;
+        match polls {
+            1 if keeps => kept = Some(cx.waker().clone()),
+            1 => cx.waker().wake_by_ref(),
+            _ => return Poll::Ready(2),
+        }
+        kept.iter().for_each(Waker::wake_by_ref);
+        Poll::Pending
+    })
+}
+
+/// G3, for tasks: work that has to wait costs its flight as well. What it is polled with at first the thread keeps, even if the
+/// work does so too.
+#[test]
+fn a_lone_task_whose_work_waits_allocates_the_box_of_its_work_and_its_flight() {
+    let group: AsyncGroup<u64, u64> = AsyncGroup::new();
+    // With deadlock detection the flight has a part that outlives it in the record of who waits for whom.
+    let flight = if cfg!(feature = "deadlock-detection") { 2 } else { 1 };
+    for keeps in [false, true] {
+        let call = || {
+            let mut call = pin!(group.do_call(&1, || wakes_once(keeps)));
+            let mut poll = || call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert_eq!((poll(), poll()), (Poll::Pending, Poll::Ready(2)));
+        };
+        call();
+        let called = measure(call);
+        assert_eq!((called.count_total, called.count_current), (1 + flight, 0), "keeps: {keeps}");
+    }
+    // Nor is one lost with work that never ends.
+    let leave = || drop(poll_once(group.do_call(&1, endless)));
+    assert_eq!(count(leave), 1 + 1 + flight, "and the box of the call");
+    assert_eq!(group.in_flight(), 0);
+}
+
 /// G4: a call around work of 1,026 bytes.
 #[test]
 fn a_call_holds_its_work_once_at_most() {
@@ -194,7 +232,9 @@ fn a_u64_key_whose_work_waits_takes_at_most_200_bytes_and_what_has_ended_takes_n
 #[test]
 fn terms_for_the_work_cost_an_allocation_only_if_it_has_to_wait() {
     let group: AsyncGroup<u64, u64> = AsyncGroup::new();
-    let plain = count(|| drop(poll_once(group.call(&1).run(endless))));
+    let plain = || count(|| drop(poll_once(group.call(&1).run(endless))));
+    plain();
+    let plain = plain();
     let terms = count(|| drop(poll_once(group.call(&1).share_if(|_| true).run(endless))));
     assert_eq!(terms, plain + 1);
     let ready = || {
@@ -216,6 +256,18 @@ fn a_crowd_of_tasks_that_leaves_gives_its_memory_back_while_the_flight_goes_on()
     let left = measure(|| crowd.clear());
     gives_back(joined, left, 0);
     drop(leader);
+    assert_eq!(group.in_flight(), 0);
+}
+
+/// The room goes with its last task if the flight is led by somebody else.
+#[test]
+fn a_task_that_leaves_a_flight_that_is_no_tasks_leaves_nothing_of_its_own_there() {
+    let group: AsyncGroup<u64, u64> = AsyncGroup::new();
+    let lead = group.try_lead(&1);
+    // Makes what stays until the flight ends.
+    assert_eq!(group.do_call_blocking_wait_timeout(&1, Duration::ZERO, || 2), Err(CallError::TimedOut));
+    assert_eq!(measure(|| drop(poll_once(group.do_call(&1, endless)))).bytes_current, 0);
+    drop(lead);
     assert_eq!(group.in_flight(), 0);
 }
 

@@ -8,9 +8,10 @@
 //! | followers leave, everybody leaves | `leaving` | `leaving` | `mixed` |
 //! | panics, values that are not shared | `handed_back` | `inline` | |
 //! | wakers that poll, panic, call the group | `wakers` | `wakers` | |
-//! | work that goes on by itself | `detached` | | |
+//! | work that goes on by itself | `detached` | | `detached` |
 //! | several keys | | `many`, `many_told` | |
 //! | the value once it has landed | `landed` | | |
+//! | several keys whose work fails | | `many_errors` | `many_errors` |
 
 #[path = "tasks/by_hand.rs"]
 mod by_hand;
@@ -28,6 +29,8 @@ mod landed;
 mod leaving;
 #[path = "tasks/many.rs"]
 mod many;
+#[path = "tasks/many_errors.rs"]
+mod many_errors;
 #[path = "tasks/many_told.rs"]
 mod many_told;
 #[path = "tasks/mixed.rs"]

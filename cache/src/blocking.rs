@@ -1,9 +1,11 @@
 //! The cache for threads.
 
+mod call_many;
 mod collector;
 mod read;
 mod side;
 
+pub use call_many::CallMany;
 pub use collector::Collector;
 pub(crate) use side::ThreadSide;
 
@@ -167,12 +169,7 @@ where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
         S: BlockingStore<Q, V>,
     {
-        let shared = &self.shared;
-        let inline = |entry: &Entry<V>, leave, loader| {
-            let why = Why::Refresh { seen: entry.version(), cost: entry.cost() };
-            shared.refresh_here(&key.to_owned(), why, None, leave, loader)
-        };
-        shared.read(key, Options::default(), || loader().told(), &inline)
+        self.shared.get_or_load_inline(key, Options::default(), || loader().told())
     }
 
     /// The value of `key` if there is one that may be served. Starts nothing, and waits for no load.

@@ -36,6 +36,7 @@ use std::time::Duration;
 /// | [`max_loads`](Self::max_loads), [`max_waiters`](Self::max_waiters) | no limit |
 /// | [`max_refreshes`](Self::max_refreshes) | 64 at once |
 /// | [`spawner`](Self::spawner) (tasks) | none: whoever starts a refresh does it before it returns |
+/// | [`detach_loads`](Self::detach_loads) (tasks) | false: a load that nobody waits for any more is dropped |
 /// | [`helper_threads`](Self::helper_threads) (threads) | 2, started when they are needed |
 /// | [`clock`](Self::clock) | the system's monotonic one |
 /// | [`timer`](Self::timer) | `futures-timer`, which works on any executor, and without one |
@@ -65,6 +66,7 @@ pub struct Builder<K, V, E = BoxError, S = Memory<K, V>> {
     store: S,
     config: Config<V>,
     spawner: Option<Arc<Spawner>>,
+    detach_loads: bool,
     helper_threads: usize,
     types: PhantomData<fn() -> (K, E)>,
 }
@@ -98,7 +100,14 @@ impl<K: Hash + Eq, V: Clone, E> Builder<K, V, E> {
             #[cfg(any(feature = "metrics", feature = "tracing"))]
             name: String::new(),
         };
-        Self { store: Memory::new(CAPACITY), config, spawner: None, helper_threads: 2, types: PhantomData }
+        Self {
+            store: Memory::new(CAPACITY),
+            config,
+            spawner: None,
+            detach_loads: false,
+            helper_threads: 2,
+            types: PhantomData,
+        }
     }
 
     /// How many entries are kept in memory. They are divided among the parts of the store, each of which gives up entries when its
@@ -149,6 +158,7 @@ impl<K, V, E, S> Builder<K, V, E, S> {
             store,
             config: self.config,
             spawner: self.spawner,
+            detach_loads: self.detach_loads,
             helper_threads: self.helper_threads,
             types: PhantomData,
         }
@@ -170,6 +180,39 @@ impl<K, V, E, S> Builder<K, V, E, S> {
     /// ```
     pub fn spawner(mut self, spawner: impl Fn(BoxFuture) + Send + Sync + 'static) -> Self {
         self.spawner = Some(Arc::new(spawner));
+        self
+    }
+
+    /// Whether a load of a [`Cache`] that nobody waits for any more goes on, on the [`spawner`](Self::spawner), until its value is
+    /// stored. Otherwise it is dropped with its last caller, so a load that takes longer than all clients have patience never
+    /// comes to an end: each begins it anew.
+    ///
+    /// The [`load_timeout`](Self::load_timeout) ends it all the same, and it counts among [`max_loads`](Self::max_loads).
+    /// [`close`](Cache::close) does not wait for it. It concerns what is loaded one by one, not batches; threads finish what they
+    /// have begun in any case.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Cache, Error};
+    /// # use std::time::Duration;
+    /// # smol::block_on(async {
+    /// let cache: Cache<String, String> =
+    ///     Cache::builder().spawner(|work| smol::spawn(work).detach()).detach_loads(true).build();
+    /// let slow = || async {
+    ///     smol::Timer::after(Duration::from_millis(30)).await;
+    ///     Ok("slow".to_owned())
+    /// };
+    /// let impatient = cache.call("k").timeout(Duration::from_millis(1)).get_or_load(slow).await;
+    /// assert!(matches!(impatient, Err(Error::Deadline)));
+    /// while cache.get("k").await?.is_none() {
+    ///     smol::Timer::after(Duration::from_millis(5)).await;
+    /// }
+    /// # Ok::<(), Error<oneflight_cache::BoxError>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn detach_loads(mut self, detach: bool) -> Self {
+        self.detach_loads = detach;
         self
     }
 
@@ -287,6 +330,10 @@ impl<K, V, E, S> Builder<K, V, E, S> {
 
     /// The cache for tasks.
     ///
+    /// # Panics
+    ///
+    /// If [`detach_loads`](Self::detach_loads) is set, and there is no [`spawner`](Self::spawner) for them.
+    ///
     /// # Examples
     ///
     /// ```
@@ -302,7 +349,9 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         E: Send + Sync + 'static,
         S: Store<K, V>,
     {
-        Cache::new(Inner::new::<K>(self.store, self.config), self.spawner)
+        let missing = self.detach_loads && self.spawner.is_none();
+        assert!(!missing, "oneflight-cache: detach_loads needs a spawner, see Builder::spawner");
+        Cache::new(Inner::new::<K>(self.store, self.config), self.spawner, self.detach_loads)
     }
 
     /// The cache for threads.
@@ -331,6 +380,7 @@ impl<K, V, E, S> fmt::Debug for Builder<K, V, E, S> {
         f.debug_struct("Builder")
             .field("early_refresh", &self.config.early_refresh)
             .field("spawner", &self.spawner.is_some())
+            .field("detach_loads", &self.detach_loads)
             .field("helper_threads", &self.helper_threads)
             .finish_non_exhaustive()
     }

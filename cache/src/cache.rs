@@ -16,11 +16,13 @@ use crate::stats::Stats;
 use crate::store::Store;
 use crate::time::{BoxFuture, within};
 use event_listener::Event;
+use futures_lite::FutureExt;
 use hashbrown::Equivalent;
 use oneflight::AsyncGroup;
 use std::fmt;
 use std::future::Future;
 use std::hash::Hash;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -60,6 +62,8 @@ pub(crate) struct Shared<K, V, E, S> {
     pub(crate) inner: Inner<V, S>,
     pub(crate) group: AsyncGroup<K, Flown<V, E>>,
     pub(crate) spawner: Option<Arc<Spawner>>,
+    /// A load goes on when its last caller has left.
+    pub(crate) detaches: bool,
     /// Whether refreshes that are on are to end, and what tells them.
     cancelled: AtomicBool,
     cancel: Event,
@@ -98,9 +102,20 @@ where
     E: Send + Sync + 'static,
     S: Store<K, V>,
 {
-    pub(crate) fn new(inner: Inner<V, S>, spawner: Option<Arc<Spawner>>) -> Self {
-        let group = AsyncGroup::new();
-        let shared = Shared { inner, group, spawner, cancelled: AtomicBool::new(false), cancel: Event::new() };
+    pub(crate) fn new(inner: Inner<V, S>, spawner: Option<Arc<Spawner>>, detaches: bool) -> Self {
+        let group = match &spawner {
+            Some(spawner) if detaches => {
+                let spawner = Arc::clone(spawner);
+                // Nobody is left to hear of a panic, and not every executor stands one.
+                let quiet = move |work: BoxFuture| {
+                    spawner(Box::pin(async { drop(AssertUnwindSafe(work).catch_unwind().await) }))
+                };
+                AsyncGroup::builder().spawner(quiet).build()
+            }
+            _ => AsyncGroup::new(),
+        };
+        let shared =
+            Shared { inner, group, spawner, detaches, cancelled: AtomicBool::new(false), cancel: Event::new() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -113,7 +128,8 @@ where
     ///
     /// # Cancel safety
     ///
-    /// It may be dropped at any time. A load that it has begun goes on as long as anybody waits for it.
+    /// It may be dropped at any time. A load that it has begun goes on as long as anybody waits for it, or [to its
+    /// end](Builder::detach_loads).
     ///
     /// # Errors
     ///
@@ -394,7 +410,8 @@ where
 
     /// Starts no refreshes and no loads from now on, waits for the refreshes that are on, and drops those that have not ended
     /// after `deadline`. Returns whether all had. What is stored is still served; calls that would have to load
-    /// get [`Error::Closed`].
+    /// get [`Error::Closed`]. A refresh in the load of a [batch](Self::get_or_load_many) that has keys without a value, too, is
+    /// not dropped: that goes on, as other loads do.
     ///
     /// The loader of a refresh that awaits this waits for itself, so until `deadline`, and is dropped then.
     ///

@@ -4,7 +4,9 @@ use crate::blocking;
 use crate::cache::Cache;
 use crate::entry::Fetched;
 use crate::error::{Error, Loaded};
+use crate::inner::Why;
 use crate::store::{BlockingStore, Store};
+use crate::time::{block_on, within};
 use hashbrown::Equivalent;
 use std::fmt;
 use std::future::Future;
@@ -18,7 +20,7 @@ pub(crate) struct Options {
 }
 
 /// One call with options of its own, made by [`Cache::call`] or [`blocking::Cache::call`](crate::blocking::Cache::call). Nothing
-/// happens until [`get_or_load`](Self::get_or_load).
+/// happens until [`get_or_load`](Self::get_or_load) or another of its methods that load.
 ///
 /// # Examples
 ///
@@ -117,6 +119,48 @@ where
     {
         self.cache.shared.get_or_load(self.key, self.options, loader).await
     }
+
+    /// See [`Cache::refresh`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As there.
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`Error::Deadline`].
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::{Cache, Error};
+    /// # use std::time::Duration;
+    /// # smol::block_on(async {
+    /// let users: Cache<u64, String> = Cache::builder().build();
+    /// users.put(&7, "Ada".to_owned()).await?;
+    /// let late = users.call(&7).timeout(Duration::from_millis(5)).refresh(std::future::pending).await;
+    /// assert!(matches!(late, Err(Error::Deadline)));
+    /// assert_eq!(*users.get(&7).await?.unwrap(), "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn refresh<L, F>(self, loader: L) -> Result<Fetched<V>, Error<E>>
+    where
+        L: FnOnce() -> F + Send + 'static,
+        F: Future<Output = Result<V, E>> + Send + 'static,
+    {
+        let (shared, Options { timeout, bypass }) = (&self.cache.shared, self.options);
+        if bypass {
+            return shared.inner.bypass(timeout, async { loader().await.told() }).await;
+        }
+        let mut loader = Some(loader);
+        let load = shared.load(self.key, Why::Asked, &mut loader);
+        within(timeout, &shared.inner.config.timer, load).await.unwrap_or(Err(Error::Deadline))
+    }
 }
 
 impl<K, V, E, S> Cache<K, V, E, S> {
@@ -175,6 +219,68 @@ where
         L: FnOnce() -> Result<V, E> + Send + 'static,
     {
         self.cache.shared.get_or_load(self.key, self.options, || loader().told())
+    }
+
+    /// See [`blocking::Cache::get_or_load_inline`].
+    ///
+    /// # Blocking
+    ///
+    /// As there.
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`Error::Deadline`].
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::blocking::Cache;
+    /// # use std::time::Duration;
+    /// let names = vec!["Ada".to_owned()];
+    /// let users: Cache<usize, String> = Cache::builder().build_blocking();
+    /// let call = users.call(&0).timeout(Duration::from_millis(50));
+    /// assert_eq!(*call.get_or_load_inline(|| Ok(names[0].clone()))?, "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
+    pub fn get_or_load_inline(self, loader: impl FnOnce() -> Result<V, E>) -> Result<Fetched<V>, Error<E>> {
+        self.cache.shared.get_or_load_inline(self.key, self.options, || loader().told())
+    }
+
+    /// See [`blocking::Cache::refresh`].
+    ///
+    /// # Blocking
+    ///
+    /// As there.
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`Error::Deadline`].
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::blocking::Cache;
+    /// # use std::time::Duration;
+    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
+    /// users.put(&7, "Ada".to_owned())?;
+    /// let call = users.call(&7).timeout(Duration::from_millis(50));
+    /// assert_eq!(*call.refresh(|| Ok("Ada Lovelace".to_owned()))?, "Ada Lovelace");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
+    pub fn refresh(self, loader: impl FnOnce() -> Result<V, E>) -> Result<Fetched<V>, Error<E>> {
+        let (shared, Options { timeout, bypass }) = (&self.cache.shared, self.options);
+        if bypass {
+            return block_on(shared.inner.bypass(None, async { loader().told() }));
+        }
+        shared.load(self.key, Why::Asked, timeout, || loader().told())
     }
 }
 

@@ -57,7 +57,7 @@ use times::sleep;
 /// its flight.
 ///
 /// It may be dropped at any time. If [`may_hold`](Self::may_hold), then give the lease up by its token, unless another
-/// caller goes on with the same token.
+/// caller goes on with the same token. The cache gives it up, and whoever goes on has a token of its own.
 ///
 /// # Examples
 ///

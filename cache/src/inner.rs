@@ -162,7 +162,7 @@ impl<V, S> Inner<V, S> {
     /// Whether what it does with the store takes no longer than a look-up. Not if others share it: then the store sees to the order
     /// of writes.
     #[inline]
-    fn is_immediate<Q: ?Sized>(&self) -> bool
+    pub(crate) fn is_immediate<Q: ?Sized>(&self) -> bool
     where
         S: Store<Q, V>,
     {
@@ -248,6 +248,14 @@ impl<V, S> Inner<V, S> {
         self.loads.fail(hash, self.now(), first_backoff, longest_backoff, self.config.random());
     }
 
+    /// A load of the key has been waited for in vain, as long as one may take. Of all who have waited, the first lets the next
+    /// refresh wait.
+    pub(crate) fn hangs(&self, hash: KeyHash) {
+        if self.loads.may_try(hash, self.now()) {
+            self.hold_up(hash);
+        }
+    }
+
     /// Lets the next refresh of the key wait for a moment: another process is at it.
     fn pause(&self, hash: KeyHash) {
         let now = self.now();
@@ -275,12 +283,15 @@ impl<V, S> Inner<V, S> {
         self.get(key, now).await.unwrap_or(None)
     }
 
-    /// The entry of `key`.
+    /// The entry of `key`. What is near counts as no answer of the store's, and needs none.
     #[inline]
     pub(crate) async fn get<Q: ?Sized>(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, Failure>
     where
         S: Store<Q, V>,
     {
+        if let Some(entry) = self.store.near(key, now) {
+            return Ok(Some(entry));
+        }
         self.ask::<Q, _, _>(|| self.store.get(key, now)).await
     }
 

@@ -135,6 +135,11 @@ pub enum Publication {
 /// number that exists while anybody may publish. Each write ([`put`](crate::Store::put), [`remove`](crate::Store::remove),
 /// [`clear`](crate::Store::clear)) removes the lease and the epoch together with what it does to the value.
 ///
+/// # Cancel safety
+///
+/// As with [stores](crate::Store): the cache drops these futures in the middle, that of [`renew`](Lease::renew) whenever a load
+/// ends. A lease that may be held then is [abandoned](Lease::abandon).
+///
 /// # Examples
 ///
 /// ```

@@ -2,6 +2,7 @@
 
 mod batch;
 mod leased;
+mod lookups;
 pub(crate) mod together;
 
 use crate::blocking::{self, ThreadSide};
@@ -11,13 +12,17 @@ use crate::error::{Error, OfEach, of_each};
 use crate::inner::{Side, Why, copy};
 use crate::store::{BlockingStore, Store};
 use crate::time::block_on;
+use crate::time_limit::TimeLimit;
 use async_lock::Semaphore;
+use batch::Wanted;
+use futures_lite::future::or;
 use hashbrown::{Equivalent, HashMap, HashSet};
 use oneflight::CallError;
 use parking_lot::Mutex;
-use std::future::{Future, ready};
+use std::future::{Future, pending, ready};
 use std::hash::Hash;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// The keys, each once, and for each of `keys` its place among these.
 fn each_once<'q, Q: Hash + Eq + ?Sized>(keys: impl Iterator<Item = &'q Q>) -> (Vec<&'q Q>, Vec<usize>) {
@@ -153,15 +158,26 @@ where
                 }
             };
             let keys = batch.wanted.iter().map(|wanted| wanted.key);
-            let flown = if inner.coalescing.load(Ordering::Relaxed) {
-                match self.shared.group.run_many(keys, work).await {
-                    Ok(flown) => flown,
-                    Err(_) => return Err(Error::Reentrant),
+            let flight = async {
+                if inner.coalescing.load(Ordering::Relaxed) {
+                    return self.shared.group.run_many(keys, work).await.map_err(|_| Error::Reentrant);
                 }
-            } else {
                 let (once, order) = each_once(keys);
                 let flown = work(once).await;
-                order.into_iter().map(|index| flown[index].clone()).collect()
+                Ok(order.into_iter().map(|index| flown[index].clone()).collect())
+            };
+            // As a refresh that is on by itself, one of nothing else ends if closing the cache has waited for it long enough.
+            let ends = async {
+                if batch.wanted.iter().all(Wanted::is_refresh) {
+                    self.shared.until_cancelled().await;
+                } else {
+                    pending().await
+                }
+                Err(Error::Closed)
+            };
+            let flown = match or(flight, ends).await {
+                Err(Error::Closed) => batch.wanted.iter().map(|_| Some(Err(Error::Closed))).collect(),
+                flown => flown?,
             };
             inner.take_in(&mut batch, &led.into_inner(), flown)?;
         }
@@ -188,7 +204,8 @@ where
     /// # Blocking
     ///
     /// While it loads and waits for others' loads. Keys whose loads take longer than the cache's
-    /// [`load_timeout`](crate::Builder::load_timeout) are loaded by one of those who wait, as with single calls.
+    /// [`load_timeout`](crate::Builder::load_timeout) are loaded by one of those who wait, as with single calls, unless
+    /// an old value [may be served](crate::Builder::stale_if_error). A [call of its own](Self::call_many) can have a time limit.
     ///
     /// # Errors
     ///
@@ -225,6 +242,20 @@ where
     pub(crate) fn load_many<'q, Q>(
         &self,
         keys: impl IntoIterator<Item = &'q Q>,
+        loader: impl FnMut(Vec<&'q Q>) -> OfEach<V, E>,
+    ) -> Result<Vec<Fetched<V>>, Error<E>>
+    where
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
+        S: BlockingStore<Q, V>,
+    {
+        self.load_many_until(keys, None, loader)
+    }
+
+    /// That, by a caller that has time `until` then.
+    pub(crate) fn load_many_until<'q, Q>(
+        &self,
+        keys: impl IntoIterator<Item = &'q Q>,
+        until: Option<Instant>,
         mut loader: impl FnMut(Vec<&'q Q>) -> OfEach<V, E>,
     ) -> Result<Vec<Fetched<V>>, Error<E>>
     where
@@ -232,7 +263,10 @@ where
         S: BlockingStore<Q, V>,
     {
         let inner = &self.shared.inner;
+        let is_over = || until.is_some_and(|until| Instant::now() >= until);
+        let time_limit = until.map(TimeLimit::until);
         let mut batch = block_on(inner.look_many(keys.into_iter().collect()));
+        drop(time_limit);
         let _calling = match inner.call_many(&batch) {
             Ok(calling) => calling,
             Err(error) => {
@@ -250,7 +284,7 @@ where
             let mut work = |missing: Vec<&'q Q>| {
                 led.extend(missing.iter().copied());
                 let load = |indices: Vec<usize>| ready(loader(indices.iter().map(|&index| missing[index]).collect()));
-                let side = |key| Box::new(ThreadSide { shared: &self.shared, key, until: None }) as Box<dyn Side + '_>;
+                let side = |key| Box::new(ThreadSide { shared: &self.shared, key, until }) as Box<dyn Side + '_>;
                 let flown = block_on(inner.fly_many(&owned(&missing, &why), None, load, side));
                 // If it waits for others and gives up, the group does not return these.
                 if led.len() < why.len() {
@@ -260,10 +294,21 @@ where
             };
             let keys = batch.wanted.iter().map(|wanted| wanted.key);
             let flown = if inner.coalescing.load(Ordering::Relaxed) {
-                // As for a single call: past that the flights take no newcomers.
-                match self.shared.group.run_many(keys, inner.config.load_timeout, work) {
+                // As for a single call: past the load timeout the flights take no newcomers.
+                let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+                let wait = left.into_iter().chain(inner.config.load_timeout).min();
+                match self.shared.group.run_many(keys, wait, work) {
                     Ok(flown) => flown,
+                    Err(CallError::TimedOut) if is_over() => {
+                        inner.take_in_kept(&mut batch, &led, &kept)?;
+                        inner.refuse(&mut batch, &Error::Deadline)?;
+                        break;
+                    }
                     Err(CallError::TimedOut) => {
+                        // Also as there.
+                        for key in block_on(inner.hung(&batch, &led)) {
+                            kept.insert(key, Ok(Some(Err(Error::LoadTimedOut))));
+                        }
                         inner.take_in_kept(&mut batch, &led, &kept)?;
                         continue;
                     }
@@ -275,6 +320,10 @@ where
                 order.into_iter().map(|index| flown[index].clone()).collect()
             };
             inner.take_in(&mut batch, &led, flown)?;
+            // It gave up waiting for another process; others of this one may go on.
+            if is_over() {
+                inner.refuse(&mut batch, &Error::Deadline)?;
+            }
         }
         Ok(batch.values.into_iter().map(|value| value.expect("each key has one")).collect())
     }

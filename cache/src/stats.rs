@@ -28,7 +28,7 @@ pub struct Stats {
     pub early: u64,
     /// Calls that got a value that was not fresh any more.
     pub stale: u64,
-    /// Calls of `get` and `get_or_load`, and keys of `get_or_load_many` and of a collector, that found no value they could be
+    /// Calls of `get` and `get_or_load`, and keys of `get_many`, `get_or_load_many` and a collector, that found no value they could be
     /// served: there was none, or it was too old, or the store failed. What became of them is told by the other numbers: a call that
     /// loaded, or waited, or got an old value [instead](crate::Builder::stale_if_error) of an error, or was refused. A `get` that
     /// returns the store's error is not among them, nor are calls that bypass the cache or refresh, whatever there is.

@@ -30,51 +30,91 @@ pub type FoundMany<V, E> = Result<Vec<Result<Option<Entry<V>>, E>>, E>;
 /// A store decides nothing. The cache asks it for an entry, looks at its times, and sees to it that nothing that was loaded
 /// before a write is put after it, in this process: while it puts or removes, it does nothing else with that key.
 ///
+/// # Cancel safety
+///
+/// The cache drops what these futures are in the middle of: a read when its caller is dropped or has [no more
+/// time](crate::Call::timeout), a write when its caller is dropped or [`load_timeout`](crate::Builder::load_timeout) is over. The
+/// request may be carried out or not. A connection that was sent one and whose reply was not read yet must not be used again, not
+/// from a pool either: it would answer the next request, of another key, by that reply. Close it, or let a task of the store's own
+/// read what comes.
+///
 /// # Examples
 ///
-/// A store in a map, as one would write it for memcached or a table:
+/// A table, as one would write it for a database. What it keeps outlives this process, whose [`Time`]s mean nothing elsewhere: so
+/// times are kept by the database's clock, and what is told and taken is how long ago something was, or how long it lasts.
 ///
 /// ```
 /// use oneflight_cache::lease::NoLease;
-/// use oneflight_cache::{Entry, Store, Time};
+/// use oneflight_cache::{Cache, Entry, Source, Store, Time};
 /// use std::collections::HashMap;
 /// use std::convert::Infallible;
 /// use std::sync::Mutex;
+/// use std::time::{Duration, SystemTime};
+///
+/// #[derive(Clone, Copy)]
+/// struct Row {
+///     value: u32,
+///     version: u32,
+///     loaded_at: Duration,
+///     fresh_until: Duration,
+///     stale_until: Duration,
+///     cost: Duration,
+/// }
 ///
 /// #[derive(Default)]
-/// struct Map(Mutex<HashMap<String, Entry<u32>>>);
+/// struct Table(Mutex<HashMap<String, Row>>);
 ///
-/// impl Store<str, u32> for Map {
+/// /// What the database's clock says.
+/// fn clock() -> Duration {
+///     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
+/// }
+///
+/// // For `String`, which the cache keeps, and for `str`, which callers look up.
+/// impl<K: AsRef<str> + Sync + ?Sized> Store<K, u32> for Table {
 ///     type Error = Infallible;
 ///     type Displaced = ();
 ///     type Lease = NoLease;
 ///
-///     async fn get(&self, key: &str, now: Time) -> Result<Option<Entry<u32>>, Infallible> {
-///         Ok(self.0.lock().unwrap().get(key).filter(|entry| entry.stale_until() > now).cloned())
+///     async fn get(&self, key: &K, now: Time) -> Result<Option<Entry<u32>>, Infallible> {
+///         let Some(row) = self.0.lock().unwrap().get(key.as_ref()).copied() else { return Ok(None) };
+///         let clock = clock();
+///         let time = |it: Duration| now.before(clock.saturating_sub(it)).after(it.saturating_sub(clock));
+///         let (loaded_at, fresh_until, stale_until) = (time(row.loaded_at), time(row.fresh_until), time(row.stale_until));
+///         let entry = Entry::new(row.value, row.version, loaded_at, fresh_until, stale_until, row.cost);
+///         Ok(Some(entry).filter(|entry| entry.stale_until() > now))
 ///     }
-///     async fn put(&self, key: &str, entry: Entry<u32>, _now: Time) -> Result<(), Infallible> {
-///         self.0.lock().unwrap().insert(key.to_owned(), entry);
+///
+///     async fn put(&self, key: &K, entry: Entry<u32>, now: Time) -> Result<(), Infallible> {
+///         let clock = clock();
+///         let row = Row {
+///             value: *entry.value(),
+///             version: entry.version(),
+///             loaded_at: clock.saturating_sub(now.since(entry.loaded_at())),
+///             fresh_until: clock.saturating_add(entry.fresh_until().since(now)),
+///             stale_until: clock.saturating_add(entry.stale_until().since(now)),
+///             cost: entry.cost(),
+///         };
+///         self.0.lock().unwrap().insert(key.as_ref().to_owned(), row);
 ///         Ok(())
 ///     }
-///     async fn remove(&self, key: &str) -> Result<(), Infallible> {
-///         self.0.lock().unwrap().remove(key);
+///
+///     async fn remove(&self, key: &K) -> Result<(), Infallible> {
+///         self.0.lock().unwrap().remove(key.as_ref());
 ///         Ok(())
 ///     }
+///
 ///     async fn clear(&self) -> Result<(), Infallible> {
 ///         self.0.lock().unwrap().clear();
 ///         Ok(())
 ///     }
 /// }
-/// # // Owned keys are used by whatever outlives the call.
-/// # impl Store<String, u32> for Map {
-/// #     type Error = Infallible;
-/// #     type Displaced = ();
-/// #     type Lease = NoLease;
-/// #     async fn get(&self, key: &String, now: Time) -> Result<Option<Entry<u32>>, Infallible> { Store::<str, u32>::get(self, key, now).await }
-/// #     async fn put(&self, key: &String, entry: Entry<u32>, now: Time) -> Result<(), Infallible> { Store::<str, u32>::put(self, key, entry, now).await }
-/// #     async fn remove(&self, key: &String) -> Result<(), Infallible> { Store::<str, u32>::remove(self, key).await }
-/// #     async fn clear(&self) -> Result<(), Infallible> { Store::<str, u32>::clear(self).await }
-/// # }
+///
+/// # smol::block_on(async {
+/// let ages = Cache::<String, u32>::builder().store(Table::default()).build();
+/// assert_eq!(ages.get_or_load("Ada", || async { Ok(36) }).await?.source, Source::Loaded);
+/// assert_eq!(ages.get_or_load("Ada", || async { Err("not called".into()) }).await?.source, Source::Hit);
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// # }).unwrap();
 /// ```
 pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
     /// Why it failed.
@@ -88,6 +128,26 @@ pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
     /// Its leases, if it is one that several processes share.
     fn lease(&self) -> Option<&Self::Lease> {
         None
+    }
+
+    /// The entry of `key`, if the store has it in this process's memory, for stores that keep some of them there. It waits for
+    /// nothing. The cache looks here first, and asks for what is not there alone: so what is here is served though the store does
+    /// not answer.
+    fn near(&self, key: &K, now: Time) -> Option<Entry<V>> {
+        let _ = (key, now);
+        None
+    }
+
+    /// How often `key` was written in this process, as far as the store knows, if it keeps entries [near](Self::near): asked by the
+    /// cache before a load of which the store cannot be told, as it fails. Keys may share a number.
+    fn near_writes(&self, key: &K) -> Option<u64> {
+        let _ = key;
+        None
+    }
+
+    /// Keeps the `entry` of such a load near, unless the key was written since there were so many `writes`. Waits for nothing.
+    fn keep_near(&self, key: &K, entry: Entry<V>, writes: u64) {
+        let _ = (key, entry, writes);
     }
 
     /// The entry of `key`, unless it is of no more use at `now`. What it cannot read is not there.
@@ -207,6 +267,23 @@ pub trait BlockingStore<K: ?Sized, V>: Send + Sync + 'static {
         None
     }
 
+    /// See [`Store::near`].
+    fn near(&self, key: &K, now: Time) -> Option<Entry<V>> {
+        let _ = (key, now);
+        None
+    }
+
+    /// See [`Store::near_writes`].
+    fn near_writes(&self, key: &K) -> Option<u64> {
+        let _ = key;
+        None
+    }
+
+    /// See [`Store::keep_near`].
+    fn keep_near(&self, key: &K, entry: Entry<V>, writes: u64) {
+        let _ = (key, entry, writes);
+    }
+
     /// See [`Store::get`].
     ///
     /// # Errors
@@ -272,7 +349,8 @@ pub trait BlockingStore<K: ?Sized, V>: Send + Sync + 'static {
 }
 
 /// A blocking store as one for tasks, whose futures are ready at once: so a store of your own that never waits, a map say, need
-/// be written only once. One that asks a server would hold up its task's whole thread.
+/// be written only once. One that asks a server would hold up its task's whole thread, and if a load is dropped, its
+/// [lease](crate::lease) is not given up: it runs out.
 ///
 /// # Examples
 ///
@@ -297,6 +375,18 @@ impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Store<K, V> for Blocking<S> {
 
     fn lease(&self) -> Option<&Self> {
         self.0.lease().map(|_| self)
+    }
+
+    fn near(&self, key: &K, now: Time) -> Option<Entry<V>> {
+        self.0.near(key, now)
+    }
+
+    fn near_writes(&self, key: &K) -> Option<u64> {
+        self.0.near_writes(key)
+    }
+
+    fn keep_near(&self, key: &K, entry: Entry<V>, writes: u64) {
+        self.0.keep_near(key, entry, writes);
     }
 
     fn get(&self, key: &K, now: Time) -> impl Future<Output = Result<Option<Entry<V>>, S::Error>> + Send {
@@ -369,11 +459,9 @@ impl<K: ?Sized, V: Send, S: BlockingStore<K, V>> Lease<K, V> for Blocking<S> {
         ready(self.leases::<K, V>().release(key, token))
     }
 
-    /// The cache for threads does it in a thread of its own, and not by this.
-    fn abandon(&self, key: &K, token: Token) {
-        // If it fails, the lease runs out.
-        drop(self.leases::<K, V>().release(key, token));
-    }
+    /// Nothing, as [`release`](BlockingLease::release) may wait for a server and a drop must not: the lease runs out. The cache for
+    /// threads does it in a thread of its own, and not by this.
+    fn abandon(&self, _: &K, _: Token) {}
 
     fn is_ambiguous(&self, error: &S::Error) -> bool {
         self.leases::<K, V>().is_ambiguous(error)

@@ -31,6 +31,8 @@ mod only_tasks;
 mod only_threads;
 #[path = "contract/panics.rs"]
 mod panics;
+#[path = "contract/requests.rs"]
+mod requests;
 #[path = "contract/stale.rs"]
 mod stale;
 #[path = "contract/tiers.rs"]
@@ -103,6 +105,7 @@ cases! {
 
     writes::i1_after_an_invalidate_a_call_starts_its_own_load_at_once;
     writes::i1_an_invalidated_load_that_ends_last_overwrites_nothing;
+    writes::i1_several_keys_are_invalidated_in_one_call_as_each_would_be;
     writes::i2_a_put_during_a_load_wins;
     writes::a_write_of_one_key_leaves_the_loads_of_others_alone;
     writes::a_write_wins_over_a_refresh_on_demand;
@@ -154,6 +157,10 @@ cases! {
     many::a_batch_whose_load_fails_serves_the_old_values_that_there_are;
     many::writes_during_a_batch_win_for_their_keys;
     many::without_coalescing_a_batch_loads_all_that_it_lacks;
+
+    requests::what_there_is_of_several_keys_is_asked_for_once;
+    requests::a_batch_asks_a_store_twice_however_many_its_keys;
+    requests::a_batch_whose_second_look_fails_hands_its_values_out_and_stores_none;
 
     keeping::a_full_memory_gives_up_entries_and_counts_them;
     keeping::i7_what_is_too_large_is_served_and_not_kept_and_nothing_older_is_either;
@@ -232,10 +239,20 @@ cases! {
     tiers::a_near_value_ends_with_its_own_life_and_is_refreshed_early;
     tiers::a_refresh_on_demand_loads_though_what_is_near_is_old;
     tiers::a_take_over_works_through_both_tiers;
+    tiers::what_is_near_is_served_while_the_server_is_left_alone;
+    tiers::what_is_near_does_not_count_as_an_answer_of_the_server;
+    tiers::what_is_near_weighs_no_more_than_there_is_room_for_whatever_panics;
+    tiers::what_is_loaded_past_the_server_is_near_for_a_short_life;
+    tiers::a_write_wins_over_what_is_loaded_past_the_server;
+    tiers::of_a_batch_what_is_near_is_not_loaded_though_the_server_fails;
 
     panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;
     panics::a_panic_leaves_the_key_free;
     panics::another_panic_is_no_error_of_a_load;
     panics::a_value_whose_first_clone_panics_is_not_lost;
+    panics::whichever_clone_panics_the_value_is_not_lost;
+    panics::what_cannot_be_copied_to_be_near_is_read_all_the_same;
+    panics::j4_a_batch_of_refreshes_that_panics_backs_off;
+    panics::i5_after_a_panic_the_old_value_is_served_until_the_back_off_is_over;
     panics::if_a_batch_panics_those_who_wait_for_its_keys_take_over;
 }

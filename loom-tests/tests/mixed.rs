@@ -32,6 +32,23 @@ fn landing_wakes_threads_and_tasks() {
     });
 }
 
+/// The work wakes a leader and a standby that are parked, and not a third task. A thread arrives, which cannot drive.
+#[test]
+fn a_thread_wakes_a_third_task_to_drive() {
+    check(|| {
+        let (group, works) = (new_group(), Works::new());
+        let mut leader = parked(group.do_call(&KEY, works.make(0)));
+        let mut standby = parked(group.do_call(&KEY, works.make(1)));
+        let third = join_and_go_on(&group, &works, 2);
+        works.open();
+        let value = group.do_call_blocking(&KEY, || works.run(3));
+        assert!(matches!(value, 0 | 3));
+        assert_gets(third, 0);
+        assert_eq!((poll(&mut leader), poll(&mut standby)), (Some(0), Some(0)));
+        assert_nothing_left(&group);
+    });
+}
+
 /// The last task leaves while a thread arrives and waits: the work is dropped, and the thread runs its own.
 #[test]
 fn the_last_task_leaves_a_thread_behind() {

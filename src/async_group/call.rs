@@ -1,7 +1,7 @@
 //! A call of an `AsyncGroup` with options of its own.
 
 use super::AsyncGroup;
-use super::detached::detach;
+use super::detached::{NO_SPAWNER, detach};
 use super::inline::InlineCall;
 use super::owned::OwnedCall;
 use crate::call::Call;
@@ -26,7 +26,8 @@ where
     /// A panic of work that no caller is left to hear of goes on in the spawned task.
     ///
     /// It concerns the work that this call makes: one that follows work made by a call without it does not keep that alive.
-    /// Inline work and that of [`run_blocking`](Self::run_blocking) stays with its caller, with it or without.
+    /// Inline work and that of [`run_blocking`](Self::run_blocking) stays with its caller, with it or without. For all calls of
+    /// a group: [`AsyncGroupBuilder::detach`](super::AsyncGroupBuilder::detach).
     ///
     /// # Panics
     ///
@@ -52,8 +53,7 @@ where
         S: Send + Sync + 'static,
     {
         let spawner = self.group.spawner.as_ref();
-        let spawner =
-            spawner.expect("oneflight: detach() needs a group with a spawner, see AsyncGroupBuilder::spawner");
+        let spawner = spawner.expect(NO_SPAWNER);
         self.detach = Some(detach(&self.group.group, spawner));
         self
     }
@@ -105,8 +105,9 @@ where
         W: FnOnce() -> F,
         F: Future<Output = V> + Send + 'static,
     {
-        let Self { group, key, make_key, options, detach } = self;
-        let mut call = OwnedCall::new(&group.group, key, make_key, options, detach, work);
+        let Self { group, key, make_key, options, default_share_if, detach } = self;
+        let options = options.with_default(default_share_if);
+        let mut call = OwnedCall::new(group, key, make_key, options, detach, work);
         poll_fn(move |cx| call.poll(cx))
     }
 
@@ -124,6 +125,10 @@ where
     /// # Panics
     ///
     /// As [`run`](Self::run).
+    ///
+    /// # Memory
+    ///
+    /// What the work wrote before it ended is visible to every caller that gets its value.
     ///
     /// # Examples
     ///
@@ -146,7 +151,8 @@ where
         W: FnOnce() -> F,
         F: Future<Output = V>,
     {
-        let Self { group, key, make_key, options, detach: _ } = self;
+        let Self { group, key, make_key, options, default_share_if, detach: _ } = self;
+        let options = options.with_default(default_share_if);
         InlineCall::new(&*group.group, key, make_key, options, work)
     }
 
@@ -165,6 +171,10 @@ where
     ///
     /// As [`run`](Self::run).
     ///
+    /// # Memory
+    ///
+    /// What the leader wrote before its work ended is visible when this returns a value.
+    ///
     /// # Examples
     ///
     /// ```
@@ -178,7 +188,8 @@ where
         V: Clone,
         P: FnOnce(&V) -> bool,
     {
-        let Self { group, key, make_key, options, detach: _ } = self;
+        let Self { group, key, make_key, options, default_share_if, detach: _ } = self;
+        let options = options.with_default(default_share_if);
         group.group.execute(key, make_key, work, options).map_err(|(error, _)| error)
     }
 }

@@ -58,7 +58,7 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     {
         let start = move |work| {
             let options = self.group.defaults.owned_options();
-            OwnedCall::new(&self.group, key, move || key.to_owned(), options, None, work)
+            OwnedCall::new(self, key, move || key.to_owned(), options, None, work)
         };
         let mut call = start(work);
         poll_fn(move |cx| {
@@ -174,6 +174,10 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     ///
     /// If its own `work` panics, with that panic; if code of the key or the value does.
     ///
+    /// # Memory
+    ///
+    /// What the leader wrote before its work ended is visible when this returns a value.
+    ///
     /// # Examples
     ///
     /// ```
@@ -221,17 +225,9 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     pub fn call<'a, Q>(
         &'a self,
         key: &'a Q,
-    ) -> Call<
-        'a,
-        Self,
-        V,
-        Q,
-        impl FnOnce() -> K + use<'a, K, V, S, Q>,
-        impl FnOnce(&V) -> bool + Send + 'static + use<'a, K, V, S, Q>,
-    >
+    ) -> Call<'a, Self, V, Q, impl FnOnce() -> K + use<'a, K, V, S, Q>, fn(&V) -> bool>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
-        V: 'static,
     {
         self.call_with(key, move || key.to_owned())
     }
@@ -252,17 +248,14 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     /// # Ok::<(), oneflight::CallError>(())
     /// # }).unwrap();
     /// ```
-    pub fn call_with<'a, Q, M>(
-        &'a self,
-        key: &'a Q,
-        make_key: M,
-    ) -> Call<'a, Self, V, Q, M, impl FnOnce(&V) -> bool + Send + 'static + use<'a, K, V, S, Q, M>>
+    pub fn call_with<'a, Q, M>(&'a self, key: &'a Q, make_key: M) -> Call<'a, Self, V, Q, M, fn(&V) -> bool>
     where
         Q: Hash + Equivalent<K> + ?Sized,
         M: FnOnce() -> K,
-        V: 'static,
     {
-        Call { group: self, key, make_key, options: self.group.defaults.owned_options(), detach: None }
+        let defaults = &self.group.defaults;
+        let options = defaults.options_with(None);
+        Call { group: self, key, make_key, options, default_share_if: defaults.share_if.clone(), detach: None }
     }
 
     /// The lead of `key` as a guard, if no flight is on that somebody leads. Never waits. See
@@ -324,6 +317,10 @@ impl<K, T, E, S: BuildHasher> AsyncGroup<K, Result<T, Arc<E>>, S> {
     /// # Panics
     ///
     /// As [`do_call`](Self::do_call).
+    ///
+    /// # Memory
+    ///
+    /// What the work wrote before it ended is visible to every caller that gets its value or its error.
     ///
     /// # Examples
     ///

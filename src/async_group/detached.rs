@@ -11,6 +11,11 @@ use core::task::{Context, Poll, ready};
 /// A function of the user's that runs futures.
 pub(super) type Spawner = dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync;
 
+pub(super) const NO_SPAWNER: &str = "oneflight: detach() needs a group with a spawner, see AsyncGroupBuilder::spawner";
+
+/// Makes what the last caller calls: [`detach`], of whose bounds only a group that detaches by default knows.
+pub(super) type Detacher<K, V, S> = fn(&Arc<Group<K, V, S>>, &alloc::sync::Arc<Spawner>) -> Detach<V>;
+
 /// Drives the work of a flight for nobody in particular. Dropping it leaves the flight like a caller.
 struct Driver<K, V, S>(Place<Arc<Group<K, V, S>>, K, V, S>);
 

@@ -2,11 +2,12 @@
 
 use super::AsyncGroup;
 use super::place::{Arrival, Place};
-use crate::error::CallError;
+use crate::error::{CallError, one_error_for_all};
 use crate::group::{Batch, Entered, Entrant, Group, Leading, Newcomer, Polling, in_order, land_all, missing, own};
 use crate::primitive::{ThreadNumber, resume_panic};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::future::{Future, poll_fn};
 use core::hash::{BuildHasher, Hash};
@@ -79,6 +80,10 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     /// If `work` or its future panics, or returns another number of values than it was given keys, as with `do_many`. If code
     /// of a key or a value panics.
     ///
+    /// # Memory
+    ///
+    /// What a work wrote before it ended is visible to every caller that gets its value.
+    ///
     /// # Examples
     ///
     /// ```
@@ -128,6 +133,60 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     }
 }
 
+impl<K, T, E, S: BuildHasher> AsyncGroup<K, Result<T, Arc<E>>, S> {
+    /// [`do_many`](Self::do_many) for work that may fail: its error is that of each key that it was given, in one `Arc`, so
+    /// that it need not be `Clone`. Keys that others lead have what those came to. Named for `Result`; it does wait.
+    ///
+    /// # Cancel safety
+    ///
+    /// As `do_many`.
+    ///
+    /// # Errors
+    ///
+    /// For each key, the error of the work that had it, whoever's it was.
+    ///
+    /// # Panics
+    ///
+    /// As [`do_many`](Self::do_many).
+    ///
+    /// # Memory
+    ///
+    /// What a work wrote before it ended is visible to every caller that gets its value or its error.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::AsyncGroup;
+    /// use std::sync::Arc;
+    ///
+    /// # smol::block_on(async {
+    /// let group: AsyncGroup<u32, Result<u32, Arc<String>>> = AsyncGroup::new();
+    /// let load = async |ids: Vec<&u32>| Ok(ids.into_iter().map(|id| id * id).collect());
+    /// assert_eq!(group.try_do_many(&[2, 3], |missing| load(missing)).await, [Ok(4), Ok(9)]);
+    /// let failed = group.try_do_many(&[2, 3], |_| async { Err("the database is away".to_owned()) }).await;
+    /// assert!(failed.iter().all(Result::is_err));
+    /// # });
+    /// ```
+    pub async fn try_do_many<'q, Q, W, F>(
+        &self,
+        keys: impl IntoIterator<Item = &'q Q>,
+        mut work: W,
+    ) -> Vec<Result<T, Arc<E>>>
+    where
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
+        T: Clone,
+        W: FnMut(Vec<&'q Q>) -> F,
+        F: Future<Output = Result<Vec<T>, E>>,
+    {
+        let load = move |missing: Vec<&'q Q>| {
+            let count = missing.len();
+            let loaded = work(missing);
+            async move { one_error_for_all(loaded.await, count) }
+        };
+        self.do_many(keys, load).await
+    }
+}
+
 /// A batch under way.
 struct Running<'g, 'q, Q: ?Sized, K, V, S, F> {
     group: &'g Group<K, V, S>,
@@ -159,41 +218,48 @@ where
     F: Future<Output = Vec<V>>,
 {
     fn poll(&mut self, cx: &mut Context<'_>, work: &mut impl FnMut(Vec<&'q Q>) -> F) -> Poll<()> {
-        loop {
-            if !self.led.is_empty() {
-                // Moved out first: if the closure panics, the leads are dropped with it.
-                let leads = mem::take(&mut self.led);
-                let number = self.next.take();
-                let polling = Polling::begin(number);
-                let future = Box::pin(work(missing(&self.keys, &leads)));
-                drop(polling);
-                self.running.push(Load { leads, number, future });
-            }
-            self.poll_loads(cx);
-            self.poll_places(cx);
-            if self.failed.is_some() {
-                return Poll::Ready(());
-            }
-            if self.led.is_empty() {
-                let ended = self.running.is_empty() && self.waits.is_empty();
-                return if ended { Poll::Ready(()) } else { Poll::Pending };
-            }
+        self.make_load(work);
+        for load in mem::take(&mut self.running) {
+            self.poll_load(load, cx);
         }
+        self.poll_places(cx);
+        if self.failed.is_some() {
+            return Poll::Ready(());
+        }
+        // That of the keys that were taken over just now. All the rest has been polled, and is not polled twice.
+        if self.make_load(work) {
+            let load = self.running.pop().expect("it has just been made");
+            self.poll_load(load, cx);
+        }
+        if self.running.is_empty() && self.waits.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    fn poll_loads(&mut self, cx: &mut Context<'_>) {
-        for mut load in mem::take(&mut self.running) {
-            let polling = Polling::begin(load.number);
-            let polled = load.future.as_mut().poll(cx);
-            // Landing wakes followers, and none of them runs inside the work.
-            drop(polling);
-            match polled {
-                Poll::Pending => self.running.push(load),
-                Poll::Ready(loaded) => {
-                    let Load { leads, number, future } = load;
-                    land_all(self.group, number, leads, loaded, &mut self.values);
-                    drop(future);
-                }
+    /// Makes the work of the keys of the next run, if there are any.
+    fn make_load(&mut self, work: &mut impl FnMut(Vec<&'q Q>) -> F) -> bool {
+        if self.led.is_empty() {
+            return false;
+        }
+        // Moved out first: if the closure panics, the leads are dropped with it.
+        let leads = mem::take(&mut self.led);
+        let number = self.next.take();
+        let polling = Polling::begin(number);
+        let future = Box::pin(work(missing(&self.keys, &leads)));
+        drop(polling);
+        self.running.push(Load { leads, number, future });
+        true
+    }
+
+    fn poll_load(&mut self, mut load: Load<'g, K, V, S, F>, cx: &mut Context<'_>) {
+        let polling = Polling::begin(load.number);
+        let polled = load.future.as_mut().poll(cx);
+        // Landing wakes followers, and none of them runs inside the work.
+        drop(polling);
+        match polled {
+            Poll::Pending => self.running.push(load),
+            Poll::Ready(loaded) => {
+                let Load { leads, number, future } = load;
+                land_all(self.group, number, leads, loaded, &mut self.values);
+                drop(future);
             }
         }
     }

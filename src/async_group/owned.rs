@@ -1,11 +1,12 @@
 //! Calls whose work the flight owns.
 
+use super::AsyncGroup;
 use super::place::{Arrival, Place};
 use crate::call::{OnAbandon, Options};
 use crate::error::CallError;
 use crate::group::{Detach, Entered, Group, Leading, Newcomer, OwnedWork, Slot, Work, flight_waker, own};
 use crate::outcome::{Outcome, Role};
-use crate::primitive::{Arc, FirstWaker, resume_panic};
+use crate::primitive::{Arc, FirstWaker, Lent, resume_panic};
 use alloc::boxed::Box;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
@@ -16,7 +17,7 @@ use pin_project_lite::pin_project;
 
 /// A call whose work the flight owns, from entering the table to its end.
 pub(super) struct OwnedCall<'a, K, V, S, Q: ?Sized, M, P, W> {
-    group: &'a Group<K, V, S>,
+    group: &'a AsyncGroup<K, V, S>,
     key: &'a Q,
     /// `None` once the table has been entered.
     make_key: Option<M>,
@@ -26,8 +27,11 @@ pub(super) struct OwnedCall<'a, K, V, S, Q: ?Sized, M, P, W> {
     share_if: Option<P>,
     /// `None` once the call has led.
     work: Option<W>,
+    /// `None` if the group's default applies.
     detach: Option<Detach<V>>,
     place: Option<Place<&'a Group<K, V, S>, K, V, S>>,
+    /// What its work was polled with at first, if that has kept it. Dropped after the place, and with it the work.
+    first: Option<Lent>,
 }
 
 pin_project! {
@@ -87,7 +91,7 @@ where
     F: Future<Output = V> + Send + 'static,
 {
     pub(super) fn new(
-        group: &'a Group<K, V, S>,
+        group: &'a AsyncGroup<K, V, S>,
         key: &'a Q,
         make_key: M,
         options: Options<P>,
@@ -96,7 +100,7 @@ where
     ) -> Self {
         let Options { max_attempts, on_abandon, share_if, .. } = options;
         let (make_key, work) = (Some(make_key), Some(work));
-        Self { group, key, make_key, max_attempts, on_abandon, share_if, work, detach, place: None }
+        Self { group, key, make_key, max_attempts, on_abandon, share_if, work, detach, place: None, first: None }
     }
 
     /// The work, if it has not been used.
@@ -111,7 +115,7 @@ where
         let newcomer = Newcomer { on_abandon, max_attempts };
         // Older than the lead, so dropped after it if the work panics.
         let mut made = None;
-        let entered = self.group.enter(
+        let entered = self.group.group.enter(
             self.key,
             make_key,
             newcomer,
@@ -155,7 +159,9 @@ where
             Poll::Pending => {
                 let mut work = made.take().expect("it has just been polled");
                 *work.as_mut().project().terms = self.take_terms(leading.is_last_attempt());
+                self.first = first.lend();
                 self.publish(leading, work, &first, cx);
+                first.keep();
                 Poll::Pending
             }
         }
@@ -163,7 +169,7 @@ where
 
     /// What the flight has to know of the work, if anything.
     fn take_terms(&mut self, is_last_attempt: bool) -> Option<Box<Terms<V, P>>> {
-        let (share_if, detach) = (self.share_if.take(), self.detach.take());
+        let (share_if, detach) = (self.share_if.take(), self.detach.take().or_else(|| self.group.default_detach()));
         let is_usual = share_if.is_none() && !is_last_attempt && detach.is_none();
         (!is_usual).then(|| Box::new(Terms { share_if, is_last_attempt, detach }))
     }
@@ -171,7 +177,7 @@ where
     /// Gives the work, which has been polled, to the flight.
     #[inline(never)]
     fn publish(&mut self, leading: Leading<'a, K, V, S>, work: Work<V>, first: &FirstWaker, cx: &mut Context<'_>) {
-        let place = self.place.insert(Place::leading(self.group, leading, self.on_abandon));
+        let place = self.place.insert(Place::leading(&self.group.group, leading, self.on_abandon));
         place.store(work, |flight| first.forward_to(flight), cx);
     }
 
@@ -188,7 +194,7 @@ where
                 return Poll::Ready(Ok(Outcome { value: own(value), role, shared: true }));
             }
             Arrival::TookOver { attempt, waker } => {
-                let leading = Leading::new(self.group, place.id(), attempt, self.max_attempts);
+                let leading = Leading::new(&self.group.group, place.id(), attempt, self.max_attempts);
                 drop(waker);
                 self.place = None;
                 let mut made = None;

@@ -22,6 +22,8 @@ struct Entry {
     waiters: Vec<Waiter>,
     /// Whether the value is where waiters find it.
     published: bool,
+    /// Whether its leader left under waiters in an attempt that was to be the last.
+    last_failed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,6 +86,7 @@ impl Entry {
             leaders: 1,
             waiters: Vec::new(),
             published: false,
+            last_failed: false,
         }
     }
 
@@ -135,13 +138,44 @@ impl World {
         events
     }
 
+    /// The flight that `event` is about, if it is there already.
+    fn subject(&self, event: Event) -> Option<usize> {
+        match event {
+            Event::Call(_) | Event::TryLead | Event::Forget => self.joinable(),
+            Event::Land(flight)
+            | Event::Abandon { flight, .. }
+            | Event::HandOver { flight, .. }
+            | Event::ChangeLeader { flight, .. }
+            | Event::StepDown { flight, .. }
+            | Event::Look { flight, .. }
+            | Event::GiveUp { flight, .. } => Some(flight),
+        }
+    }
+
     /// The worlds that `event` may lead to: more than one where somebody must choose whom to wake.
     fn after(&self, event: Event) -> Vec<Self> {
+        let subject = self.subject(event);
+        let worlds = self.play(event);
+        // Rule 5: an event changes the flight that it is about, and no other.
+        for (index, entry) in self.flights.iter().enumerate().filter(|(index, _)| subject != Some(*index)) {
+            let keeps = |next: &Self| next.flights[index] == *entry;
+            assert!(worlds.iter().all(keeps), "{event:?} changed flight {index} of {self:?}");
+        }
+        worlds
+    }
+
+    fn play(&self, event: Event) -> Vec<Self> {
         let mut next = self.clone();
-        let touched = match event {
-            Event::Call(on_abandon) => next.call(on_abandon),
+        match event {
+            Event::Call(on_abandon) => {
+                next.call(on_abandon);
+            }
             Event::TryLead => next.try_lead(),
-            Event::Forget => next.joinable().inspect(|&index| next.flights[index].admission.forget()),
+            Event::Forget => {
+                if let Some(index) = next.joinable() {
+                    next.flights[index].admission.forget();
+                }
+            }
             Event::Land(index) => {
                 let entry = &mut next.flights[index];
                 entry.leaders -= 1;
@@ -150,11 +184,11 @@ impl World {
                     entry.published = true;
                     return next.tell_one(index);
                 }
-                Some(index)
             }
             Event::Abandon { flight, last } => {
                 let entry = &mut next.flights[flight];
                 entry.leaders -= 1;
+                entry.last_failed = last && !entry.waiters.is_empty();
                 let abandon = entry.flight.as_mut().map_or(Abandon::Remove, |flight| flight.abandon(last));
                 return next.after_abandon(flight, &abandon);
             }
@@ -162,18 +196,17 @@ impl World {
                 let entry = &mut next.flights[flight];
                 let seat = entry.waiters.remove(heir).seat;
                 entry.flight().hand_over(seat);
-                Some(flight)
             }
             Event::ChangeLeader { flight, heir, on_abandon } => {
                 let entry = &mut next.flights[flight];
                 let seat = entry.waiters.remove(heir).seat;
                 let seat = entry.flight().change_leader(seat, on_abandon);
                 entry.waiters.push(Waiter { seat, told: false });
-                Some(flight)
             }
             Event::StepDown { flight, last, on_abandon } => {
                 let entry = &mut next.flights[flight];
                 entry.leaders -= 1;
+                entry.last_failed = last;
                 let (seat, abandon) = entry.flight().step_down(on_abandon, last);
                 // It is awake and looks next, whoever else is told.
                 entry.waiters.push(Waiter { seat, told: true });
@@ -198,22 +231,22 @@ impl World {
                         entry.waiters.remove(waiter);
                         return next.tell_one(flight);
                     }
-                    Look::Abandoned => return next.leave(flight, waiter),
+                    Look::Abandoned => {
+                        // Rule 3.
+                        let is_to_leave = seat.on_abandon == OnAbandon::Fail || next.flights[flight].last_failed;
+                        assert!(is_to_leave, "told of an end that it was to go on from: {self:?}");
+                        return next.leave(flight, waiter);
+                    }
                 }
-                Some(flight)
             }
             Event::GiveUp { flight, waiter } => {
                 let seat = next.flights[flight].waiters[waiter].seat;
                 if next.flights[flight].flight().look(seat) == Look::Collect {
                     // The group returns the value after all.
-                    return self.after(Event::Look { flight, waiter });
+                    return self.play(Event::Look { flight, waiter });
                 }
                 return next.leave(flight, waiter);
             }
-        };
-        // Identity: an event changes the flight that it is about, and no other.
-        for (index, entry) in self.flights.iter().enumerate() {
-            assert!(touched == Some(index) || next.flights[index] == *entry, "{event:?} changed flight {index}");
         }
         Vec::from([next])
     }
@@ -254,16 +287,15 @@ impl World {
         Some(index)
     }
 
-    fn try_lead(&mut self) -> Option<usize> {
+    fn try_lead(&mut self) {
         let Some(index) = self.joinable() else {
             self.flights.push(Entry::new());
-            return None;
+            return;
         };
         let entry = &mut self.flights[index];
         if entry.flight.as_mut().and_then(Flight::try_lead).is_some() {
             entry.leaders += 1;
         }
-        Some(index)
     }
 
     fn leave(mut self, flight: usize, waiter: usize) -> Vec<Self> {
@@ -321,14 +353,12 @@ impl World {
         self.joinable();
     }
 
-    /// From any state: if the leaders end and the told waiters look, everybody gets away and nothing stays behind.
-    fn check_drains(mut self) {
+    /// From any state: if the leaders end, in the way that `is_end` tells, and the told waiters look, everybody gets away and
+    /// nothing stays behind.
+    fn check_drains(mut self, is_end: fn(&Event) -> bool) {
         let mut steps = 0;
-        while let Some(event) = self.events().into_iter().rev().find(|event| match *event {
-            Event::Look { .. } | Event::Land(_) => true,
-            Event::Abandon { last, .. } => last,
-            _ => false,
-        }) {
+        let goes_on = |event: &Event| matches!(event, Event::Look { .. }) || is_end(event);
+        while let Some(event) = self.events().into_iter().rev().find(goes_on) {
             self = self.after(event).pop().expect("draining always goes on");
             self.check();
             steps += 1;
@@ -346,13 +376,18 @@ impl World {
 fn every_sequence_of_eight_events_keeps_the_rules() {
     let mut seen = HashSet::from([World::default()]);
     let mut frontier = Vec::from([World::default()]);
+    let ends: [fn(&Event) -> bool; 3] = [
+        |event| matches!(event, Event::Land(_)),
+        |event| matches!(event, Event::Abandon { last: true, .. }),
+        |event| matches!(event, Event::Abandon { last: false, .. }),
+    ];
     for _ in 0..EVENTS {
         let mut reached = Vec::new();
         for world in &frontier {
             for next in world.events().into_iter().flat_map(|event| world.after(event)) {
                 if seen.insert(next.clone()) {
                     next.check();
-                    next.clone().check_drains();
+                    ends.iter().for_each(|&is_end| next.clone().check_drains(is_end));
                     reached.push(next);
                 }
             }

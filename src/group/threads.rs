@@ -1,7 +1,8 @@
 //! Threads as callers: leading, waiting for a value, taking over, giving up.
 
 use super::many::{Batch, check_length, in_order, land_all, missing};
-use super::slot::{Left, Shared, Sight, Slot, own};
+use super::slot::{Left, Shared, Sight, Slot, Wake, own};
+use super::tasks::Wakers;
 use super::{Entered, Group, Landing, Leading, Newcomer, note_leader};
 use crate::call::Options;
 use crate::error::CallError;
@@ -143,6 +144,28 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             let loaded = work(missing(&keys, &leads));
             land_all(self, me, leads, loaded, &mut values);
         }
+        self.wait_for_all(me, &keys, waits, wait_timeout, &mut work, &mut values)?;
+        // Before there is a result, which would leak if the destructor panicked at the end of this function.
+        drop(work);
+        Ok(in_order(&order, values))
+    }
+
+    /// The values of the keys that a batch waits for. Apart, so that batches within batches take less of the stack.
+    #[inline(never)]
+    #[track_caller]
+    fn wait_for_all<'q, Q>(
+        &self,
+        me: Option<ThreadNumber>,
+        keys: &[&'q Q],
+        waits: Vec<(usize, Following<'_, K, V, S>)>,
+        wait_timeout: Option<Duration>,
+        work: &mut impl FnMut(Vec<&'q Q>) -> Vec<V>,
+        values: &mut [Option<V>],
+    ) -> Result<(), CallError>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        V: Clone,
+    {
         let mut deadline = Deadline::after(wait_timeout);
         for (index, following) in waits {
             let key = keys[index];
@@ -161,11 +184,9 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
                 Followed::Failed(error) => return Err(error),
             };
             let loaded = deadline.put_off_while(|| work(Vec::from([key])));
-            land_all(self, me, Vec::from([(index, leading)]), loaded, &mut values);
+            land_all(self, me, Vec::from([(index, leading)]), loaded, values);
         }
-        // Before there is a result, which would leak if the destructor panicked at the end of this function.
-        drop(work);
-        Ok(in_order(&order, values))
+        Ok(())
     }
 
     /// A thread's call, from entering the table to its end. Gives the work back if it was not run.
@@ -248,8 +269,13 @@ impl<'g, K, V, S> Following<'g, K, V, S> {
         V: Clone,
     {
         let seat = self.seat.expect("it waits once");
-        // Spinning pays while few wait; a crowd would only take the cores from the leader.
-        let mut spin = self.slot().step(|flight| flight.waiters() <= MOST_SPINNERS);
+        let (mut spin, wakers) = self.slot().with(|shared| {
+            // A thread cannot drive. Those who were told to may all be parked, beside a task that sleeps and could.
+            let wakers = if shared.tasks.is_runnable() { shared.tasks.take_two_wakers() } else { Wakers::default() };
+            // Spinning pays while few wait; a crowd would only take the cores from the leader.
+            (shared.flight.waiters() <= MOST_SPINNERS, wakers)
+        });
+        Wake::<V>::tasks(wakers).send();
         loop {
             // Listen, look, wait, in this order: `Leading` changes the state before it notifies.
             let ticket = self.landing().queue.listen();

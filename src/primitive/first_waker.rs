@@ -6,10 +6,17 @@ use alloc::task::Wake;
 use core::task::{Context, Waker};
 
 /// What a work is polled with for the first time: the waker of its flight is not made before the work has to wait. Each
-/// thread keeps one for its next call, so work that is ready costs none.
+/// thread keeps one for its next call, so work costs none once there is one.
 pub(crate) struct FirstWaker {
     forward: Arc<Forward>,
     waker: Waker,
+}
+
+/// A first waker that its work has kept. It is for the next call of whichever thread drops this, unless somebody still has a
+/// clone of it by then.
+pub(crate) struct Lent {
+    #[cfg(all(feature = "std", not(loom)))]
+    forward: Arc<Forward>,
 }
 
 struct Forward(Mutex<State>);
@@ -76,12 +83,42 @@ impl FirstWaker {
         }
     }
 
+    /// Whether somebody has a clone of it, or may have one.
+    fn is_cloned(&self) -> bool {
+        cfg!(any(not(feature = "std"), loom)) || Arc::strong_count(&self.forward) > 2
+    }
+
+    /// For its call to hold, if the work has kept a clone.
+    pub(crate) fn lend(&self) -> Option<Lent> {
+        #[cfg(all(feature = "std", not(loom)))]
+        return self.is_cloned().then(|| Lent { forward: Arc::clone(&self.forward) });
+        #[cfg(not(all(feature = "std", not(loom))))]
+        None
+    }
+
     /// From now on it wakes `target`, which must be a waker of ours: it is cloned under a lock. Whether it has woken before,
     /// when there was nobody to wake.
     pub(crate) fn forward_to(&self, target: Waker) -> bool {
+        // Without a clone nobody wakes it any more.
+        let target = self.is_cloned().then_some(target);
         self.forward.0.with(|state| {
-            state.target = Some(target);
+            state.target = target;
             state.has_woken
         })
+    }
+}
+
+#[cfg(all(feature = "std", not(loom)))]
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if Arc::strong_count(&self.forward) > 1 {
+            return;
+        }
+        // Its flight is dropped outside the lock.
+        let target = self.forward.0.with(|state| core::mem::take(state).target);
+        drop(target);
+        let forward = Arc::clone(&self.forward);
+        let waker = Waker::from(Arc::clone(&forward));
+        let _ = KEPT.try_with(|kept| kept.set(Some(FirstWaker { forward, waker })));
     }
 }

@@ -31,6 +31,11 @@ struct Lives {
 
 /// Reads come one by one, each some random time after the last; the first refresh has its value after the time of a load.
 fn live(policy: Policy, traffic: Traffic, seed: u64) -> Lives {
+    live_in(None, policy, traffic, seed)
+}
+
+/// The same in so many processes, each of which refreshes once at most: after that it is in flight.
+fn live_in(processes: Option<usize>, policy: Policy, traffic: Traffic, seed: u64) -> Lives {
     let mut random = Rng::with_seed(seed);
     let mut lives = Lives { leads: Vec::new(), refreshes: Vec::new() };
     let cost = traffic.cost.as_secs_f64();
@@ -42,13 +47,19 @@ fn live(policy: Policy, traffic: Traffic, seed: u64) -> Lives {
     let begin = policy.cutoff(at(LIFE.as_secs_f64(), cost)).as_secs_f64().min(begin);
     for _ in 0..CYCLES {
         let (mut left, mut first, mut refreshes) = (begin, None, 0.0);
+        let mut in_flight = alloc::vec![false; processes.unwrap_or(0)];
         loop {
             left -= -(1.0 - random.f64()).ln() / traffic.reads_per_second;
             let over = first.map_or(0.0, |first: f64| (first - traffic.load.as_secs_f64()).max(0.0));
             if left <= over {
                 break;
             }
-            if policy.fires(at(left, cost), random.f64()) {
+            let process = processes.map(|processes| random.usize(..processes));
+            let is_in_flight = process.is_some_and(|process| in_flight[process]);
+            if policy.fires(at(left, cost), random.f64()) && !is_in_flight {
+                if let Some(process) = process {
+                    in_flight[process] = true;
+                }
                 first.get_or_insert(left);
                 refreshes += 1.0;
             }
@@ -92,6 +103,38 @@ fn leads_and_numbers_of_refreshes_are_as_predicted() {
         assert_mean("lead", &lives.leads, lead);
         assert_mean("refreshes", &lives.refreshes, refreshes);
     }
+}
+
+#[test]
+fn processes_with_flights_of_their_own_refresh_as_often_as_predicted() {
+    let cases = [
+        (Policy::default(), traffic(40.0, 0.5), 8),
+        (Policy::default(), traffic(40.0, 0.25), 2),
+        (Policy::XFetch { beta: 2.0, max_window: 0.5 }, traffic(40.0, 0.5), 3),
+        (Policy::Linear { window: 0.1 }, traffic(8.0, 0.5), 4),
+        (Policy::Linear { window: 0.05 }, traffic(40.0, 0.5), 8),
+        (Policy::Eager { window: 0.05 }, traffic(20.0, 0.5), 8),
+        (Policy::Jittered { min: 0.05, max: 0.1 }, traffic(20.0, 0.5), 8),
+    ];
+    for (seed, (policy, traffic, processes)) in cases.into_iter().enumerate() {
+        let lives = live_in(Some(processes as usize), policy, traffic, 200 + seed as u64);
+        let with_flights = policy.predict_with_flights(traffic, processes);
+        assert!(lives.leads.len() == CYCLES, "{policy:?}: somebody is early");
+        assert_mean("refreshes", &lives.refreshes, with_flights.refreshes);
+        // One process has one, and with very many it is as if there were none.
+        let without = policy.predict(traffic);
+        assert_eq!((with_flights.lead, with_flights.miss), (without.lead, without.miss));
+        for alone in [0, 1] {
+            assert_eq!(policy.predict_with_flights(traffic, alone).refreshes, 1.0, "{policy:?}");
+        }
+        let many = policy.predict_with_flights(traffic, 1_000_000_000).refreshes;
+        assert!((many - without.refreshes).abs() < 1e-6, "{policy:?}: {many}");
+    }
+    let eight = Policy::default().predict_with_flights(traffic(1200.0, 0.5), 8).refreshes;
+    assert!((eight - 2.238).abs() < 1e-3, "{eight}");
+    // A load that takes for ever.
+    let endless = Policy::default().predict_with_flights(traffic(40.0, 1e6), 8).refreshes;
+    assert_eq!((endless, Policy::default().predict_with_flights(traffic(0.0, 0.5), 8).refreshes), (8.0, 1.0));
 }
 
 #[test]

@@ -7,7 +7,6 @@ use crate::group::Lead;
 use crate::outcome::Outcome;
 use alloc::borrow::ToOwned;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
 use hashbrown::Equivalent;
@@ -142,7 +141,14 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
         M: FnOnce() -> K,
     {
-        Call { group: self, key, make_key, options: self.group.defaults.options(), detach: None }
+        Call {
+            group: self,
+            key,
+            make_key,
+            options: self.group.defaults.options(),
+            default_share_if: None,
+            detach: None,
+        }
     }
 
     /// The lead of `key` as a guard, if no flight is on that somebody leads. Never waits.
@@ -188,95 +194,6 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
     {
         self.group.try_lead_with(key, make_key)
-    }
-
-    /// A call with several keys: `work` gets those that are not in flight and returns their values, in the same order. The
-    /// others are awaited. Returns a value for each key, in the order of `keys`; keys may stand there more than once.
-    ///
-    /// Each key has a flight of its own, so that single calls and overlapping batches share it. This caller's own keys land
-    /// before it waits for others, so batches that overlap, in whatever order, never wait for each other in a circle. If
-    /// the leader of a key leaves without a value, `work` is called again with that key alone.
-    ///
-    /// The group's defaults apply to each key, except `wait_timeout`.
-    ///
-    /// # Blocking
-    ///
-    /// Blocks the thread until the flights of all keys have landed.
-    ///
-    /// # Panics
-    ///
-    /// If `work` panics, with that panic, or returns another number of values than it was given keys: its keys are free then,
-    /// and followers take over. If it is called from inside the work of one of the keys, or (feature `deadlock-detection`)
-    /// would close a circle of waiting threads. If code of a key or a value panics.
-    ///
-    /// # Memory
-    ///
-    /// What a leader wrote before its work returned is visible when this returns.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let group: oneflight::SyncGroup<u32, String> = oneflight::SyncGroup::new();
-    /// let names = group.do_many(&[3, 1, 3], |missing| missing.iter().map(|id| format!("user {id}")).collect());
-    /// assert_eq!(names, ["user 3", "user 1", "user 3"]);
-    /// ```
-    #[track_caller]
-    pub fn do_many<'q, Q>(
-        &self,
-        keys: impl IntoIterator<Item = &'q Q>,
-        work: impl FnMut(Vec<&'q Q>) -> Vec<V>,
-    ) -> Vec<V>
-    where
-        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
-        V: Clone,
-    {
-        match self.run_many(keys, None, work) {
-            Ok(values) => values,
-            Err(error) => error.refuse(),
-        }
-    }
-
-    /// [`do_many`](Self::do_many) with a time limit for waiting, never for its own work, and errors in place of panics.
-    ///
-    /// # Blocking
-    ///
-    /// Blocks the thread until the flights of all keys have landed, or for `wait_timeout` of waiting; `None` is no limit.
-    ///
-    /// # Errors
-    ///
-    /// - [`CallError::TimedOut`]: the limit has passed. The keys that this call led have landed; their values are lost to it.
-    /// - [`CallError::Reentrant`]: it was called from inside the work of one of the keys. No work has run; keys that it led by
-    ///   then are free again, and taken over by those who follow already.
-    /// - [`CallError::WouldDeadlock`], with the feature `deadlock-detection`: it would close a circle of waiting threads.
-    ///
-    /// # Panics
-    ///
-    /// If `work` panics, or returns another number of values than it was given keys, as with `do_many`. If code of a key or a
-    /// value panics.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use oneflight::{CallError, SyncGroup};
-    /// use std::time::Duration;
-    ///
-    /// let group: SyncGroup<u32, u32> = SyncGroup::new();
-    /// let _leader = group.try_lead(&1);
-    /// let soon = Some(Duration::from_millis(5));
-    /// assert_eq!(group.run_many(&[1, 2], soon, |missing| missing.into_iter().copied().collect()), Err(CallError::TimedOut));
-    /// ```
-    #[track_caller]
-    pub fn run_many<'q, Q>(
-        &self,
-        keys: impl IntoIterator<Item = &'q Q>,
-        wait_timeout: Option<Duration>,
-        work: impl FnMut(Vec<&'q Q>) -> Vec<V>,
-    ) -> Result<Vec<V>, CallError>
-    where
-        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
-        V: Clone,
-    {
-        self.group.run_many(keys, wait_timeout, work)
     }
 }
 
@@ -384,7 +301,7 @@ where
     where
         V: Clone,
     {
-        let Self { group, key, make_key, options, detach: _ } = self;
+        let Self { group, key, make_key, options, .. } = self;
         group.group.execute(key, make_key, work, options).map_err(|(error, _)| error)
     }
 }

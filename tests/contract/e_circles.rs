@@ -158,6 +158,57 @@ fn e2_a_circle_with_a_bounded_wait_in_it_is_not_reported() {
     });
 }
 
+/// E2: who leads several keys is waited for through each of them.
+#[test]
+fn e2_a_circle_through_a_batch_of_threads_is_refused() {
+    within_limit(|| {
+        let group: &SyncGroup<u32, Inner> = &SyncGroup::new();
+        let both_lead = &Barrier::new(2);
+        let call = |key| {
+            both_lead.wait();
+            group.call(&key).run(|| Ok(0)).map_or_else(Err, |outcome| outcome.value)
+        };
+        thread::scope(|scope| {
+            let other = scope.spawn(|| group.do_call(&3, || call(2)));
+            let values = group.do_many(&[1, 2], |keys| vec![call(3); keys.len()]);
+            // One is refused, and its error is the other's value.
+            assert_eq!(values, [Err(CallError::WouldDeadlock); 2]);
+            assert_eq!(other.join().expect("it does not panic"), Err(CallError::WouldDeadlock));
+        });
+        assert_eq!(group.in_flight(), 0);
+    });
+}
+
+/// E2: a batch that waits closes a circle as well, whichever of its keys it is, and the keys that it leads itself have landed.
+#[test]
+fn e2_a_batch_that_would_close_a_circle_is_refused() {
+    for keys in [[2, 4], [4, 2]] {
+        within_limit(move || {
+            let group: &SyncGroup<u32, Inner> = &SyncGroup::new();
+            let lead = &Barrier::new(2);
+            thread::scope(|scope| {
+                let other = scope.spawn(|| {
+                    group.do_call(&2, || {
+                        lead.wait();
+                        group.do_call(&1, || Ok(0))
+                    })
+                });
+                let value = group.do_call(&1, || {
+                    lead.wait();
+                    until("the other one waits for this", || group.waiters(&1) == 1);
+                    let called = group.run_many(&keys, None, |keys| keys.into_iter().map(|key| Ok(*key)).collect());
+                    assert_eq!(called, Err(CallError::WouldDeadlock));
+                    assert!(group.flight_info(&4).is_none());
+                    Ok(1)
+                });
+                assert_eq!(value, Ok(1));
+                assert_eq!(other.join().expect("it does not panic"), Ok(1));
+            });
+            assert_eq!(group.in_flight(), 0);
+        });
+    }
+}
+
 /// E2: a batch belongs to the thread that polls it, which need not be the one that polled it before.
 #[test]
 fn e2_a_circle_through_a_batch_is_refused() {

@@ -269,8 +269,12 @@ fn e5_1_000_nested_calls_of_any_kind_fit_into_2_mib_of_stack() {
         let value = if depth == 0 { Ok(0) } else { Ok(guard(group, depth - 1)? + 1) };
         lead.land(value).value
     }
+    fn do_many(group: &Group, depth: u32) -> Result<u32, Arc<u32>> {
+        let work = || if depth == 0 { Ok(0) } else { Ok(do_many(group, depth - 1)? + 1) };
+        group.do_many(&[depth], |_| vec![work()]).remove(0)
+    }
     within_limit(|| {
-        for nested in [do_call as Nested, try_do_call, timeout, call, guard] {
+        for nested in [do_call as Nested, try_do_call, timeout, call, guard, do_many] {
             let thread = thread::Builder::new().stack_size(2 << 20);
             let deepest = thread.spawn(move || nested(&SyncGroup::new(), 1_000)).expect("a thread can be started");
             assert_eq!(deepest.join().expect("it does not panic"), Ok(1_000));

@@ -53,6 +53,10 @@ fn h3_all_ways_to_call_meet_in_one_flight() {
                 scope.spawn(|| outcome(group.call("k").run(work))),
                 scope.spawn(|| outcome(group.call("k").share_ok().max_attempts(2).wait_timeout(limit).run(work))),
                 scope.spawn(|| outcome(group.call_with("k", || "k".to_owned()).run(work))),
+                scope.spawn(|| group.do_many(["k"], |_| vec![work()]).remove(0)),
+                scope.spawn(|| {
+                    group.run_many(["k"], Some(limit), |_| vec![work()]).expect("nothing refuses it").remove(0)
+                }),
             ];
             until("all wait", || group.waiters("k") == followers.len());
             assert!(group.try_lead("k").is_none());

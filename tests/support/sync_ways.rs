@@ -20,6 +20,10 @@ pub(crate) struct DoCallWaitTimeout;
 pub(crate) struct TryDoCall;
 /// By `try_lead`, and by `call(..).run(..)` where somebody else leads. Leading by a guard knows no options.
 pub(crate) struct TryLead;
+/// By `do_many`, with one key: refusals are panics.
+pub(crate) struct DoMany;
+/// By `run_many`, with one key.
+pub(crate) struct RunMany;
 
 const NEVER_REACHED: Duration = Duration::from_secs(3_600);
 
@@ -161,4 +165,24 @@ way!(TryLead: TryLeadGroup of SyncGroup<K, V>, build build, call |group, key, op
         }
         None => run(group.call(key), options, work),
     }
+});
+
+/// The work of a batch of one key, which is made once at most.
+fn of_one_key<V: Value, Q>(work: Work<V>) -> impl FnMut(Vec<Q>) -> Vec<V> {
+    let mut work = Some(work);
+    move |keys| {
+        assert_eq!(keys.len(), 1);
+        vec![work.take().expect("there is one key, and who has failed to load it does not try again").run()]
+    }
+}
+
+way!(DoMany: DoManyGroup of SyncGroup<K, V>, build build, call |group, key, options, work| {
+    options.assert_none();
+    Ok(Answer::bare(group.do_many([key], of_one_key(work)).remove(0)))
+});
+
+way!(RunMany: RunManyGroup of SyncGroup<K, V>, build build, call |group, key, options, work| {
+    let timeout = options.wait_timeout;
+    Options { wait_timeout: None, ..options }.assert_none();
+    group.run_many([key], timeout, of_one_key(work)).map(|mut values| Answer::bare(values.remove(0)))
 });

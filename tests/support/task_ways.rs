@@ -35,6 +35,8 @@ pub(crate) enum Entry {
     TryLead,
     /// By `call(..)`, and by turns by `run`, `run_inline` and `run_blocking`.
     Mixed,
+    /// By `do_many` and by `run_many` by turns, with one key: refusals are panics, or errors.
+    Many,
     /// By `do_call_blocking`, in the calling thread: refusals are panics.
     DoCallBlocking,
     /// By `call(..).run_blocking(..)`, in the calling thread.
@@ -134,6 +136,12 @@ impl<K: Key, V: Value> AnyGroup<K, V> for TasksGroup<K, V> {
             Entry::DoCallBlocking | Entry::CallBlocking | Entry::BlockingWaitTimeout => {
                 call_blocking(&group, entry, &key, options, work)
             }
+            Entry::Many => {
+                let limit = options.wait_timeout.take();
+                options.assert_none();
+                let tells = self.turns.fetch_add(1, Ordering::Relaxed) % 2 == 0;
+                self.executor.run(limited(limit, Box::pin(many(group, tells, key, work))))
+            }
             _ => {
                 let limit = options.wait_timeout.take();
                 self.executor.run(limited(limit, call(group, entry, key, options, work)))
@@ -210,6 +218,18 @@ fn call<K: Key, V: Value>(
         }),
         _ => unreachable!("not a task's"),
     }
+}
+
+/// A call of a task with several keys, of which there is one.
+async fn many<K: Key, V: Value>(group: Arc<AsyncGroup<K, V>>, tells: bool, key: K, work: Work<V>) -> Called<V> {
+    let mut work = Some(work);
+    let work = |keys: Vec<&K>| {
+        assert_eq!(keys.len(), 1);
+        let work = work.take().expect("there is one key, and who has failed to load it does not try again");
+        async { vec![work.into_future().await] }
+    };
+    let mut values = if tells { group.run_many([&key], work).await? } else { group.do_many([&key], work).await };
+    Ok(Answer::bare(values.remove(0)))
 }
 
 type CallOf<'a, K, V, M, P> = Call<'a, AsyncGroup<K, V>, V, K, M, P>;

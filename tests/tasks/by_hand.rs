@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(crate) type Group = oneflight::AsyncGroup<u32, u32>;
 
@@ -210,6 +210,46 @@ pub(crate) fn work(
             gate.await;
             value
         })
+    }
+}
+
+/// The ways in which a task calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way {
+    Owned,
+    Inline,
+    Batch,
+}
+
+impl Way {
+    pub(crate) const ALL: [Self; 3] = [Self::Owned, Self::Inline, Self::Batch];
+
+    pub(crate) fn call<'g, F: Future<Output = u32> + Send + 'static>(
+        self,
+        group: &'g Group,
+        key: &'g u32,
+        mut work: impl FnMut() -> F + Send + 'g,
+    ) -> Pin<Box<dyn Future<Output = u32> + Send + 'g>> {
+        match self {
+            Self::Owned => Box::pin(group.do_call(key, work)),
+            Self::Inline => Box::pin(group.do_call_inline(key, work)),
+            Self::Batch => Box::pin(async move {
+                let load = |_: Vec<&u32>| {
+                    let work = work();
+                    async { vec![work.await] }
+                };
+                group.do_many([key], load).await[0]
+            }),
+        }
+    }
+}
+
+/// Lets others run until it is so; fails rather than hangs.
+pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < limit, "waited in vain until {what}");
+        std::thread::yield_now();
     }
 }
 

@@ -1,6 +1,6 @@
 //! Work that goes on after its last caller has left.
 
-use crate::by_hand::{Gate, Group, Runs, Task, message, work};
+use crate::by_hand::{Gate, Group, Runs, Task, message, until, work};
 use oneflight::AsyncGroup;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,6 +56,33 @@ fn a_caller_that_comes_while_detached_work_goes_on_joins_it() {
     assert_eq!((runs.started(), group.in_flight()), (1, 0));
 }
 
+/// Whoever drives the work lands for threads as well.
+#[test]
+fn a_thread_that_waits_gets_the_value_of_work_that_its_last_task_has_left() {
+    let (group, spawned) = group_with_spawner();
+    let group = Arc::new(group);
+    let (runs, gate) = (Runs::default(), Gate::default());
+    let call = Task::waiting(group.call(&1).detach().run(work(&runs, &gate, 7)));
+    let waits = {
+        let (group, runs) = (Arc::clone(&group), runs.clone());
+        std::thread::spawn(move || {
+            group.do_call_blocking(&1, || {
+                let _run = runs.start();
+                9
+            })
+        })
+    };
+    until("the thread waits", || group.waiters(&1) == 1);
+    drop(call);
+    let mut driver = take(&spawned);
+    assert!(driver.poll().is_pending());
+    assert_eq!((runs.dropped(), group.waiters(&1)), (0, 1));
+    gate.open();
+    driver.ready();
+    assert_eq!(waits.join().expect("it does not panic"), 7);
+    assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
+}
+
 #[test]
 fn a_callers_leaving_again_does_not_spawn_again() {
     let (group, spawned) = group_with_spawner();
@@ -100,6 +127,52 @@ fn detaching_without_a_spawner_is_refused_at_the_call() {
     let group = Group::new();
     let refused = catch_unwind(AssertUnwindSafe(|| drop(group.call(&1).detach())));
     assert!(message(refused.expect_err("it is refused")).contains("needs a group with a spawner"));
+}
+
+/// A group whose work is spawned by default, and polled by the test.
+fn group_that_detaches<V: Clone + Send + Sync + 'static>() -> (AsyncGroup<u32, V>, Spawned) {
+    let spawned = Spawned::default();
+    let keeps = Arc::clone(&spawned);
+    let group = AsyncGroup::builder().spawner(move |work| keeps.lock().unwrap().push(work)).detach().build();
+    (group, spawned)
+}
+
+#[test]
+fn a_group_that_detaches_by_default_does_so_with_calls_without_options_and_with_them() {
+    let (group, spawned): (Group, _) = group_that_detaches();
+    let (fallible, spawned_too) = group_that_detaches::<Result<u32, Arc<String>>>();
+    let (runs, gate) = (Runs::default(), Gate::default());
+    drop(Task::waiting(group.do_call(&1, work(&runs, &gate, 7))));
+    drop(Task::waiting(group.do_call(&1, work(&runs, &gate, 8))));
+    let mut drivers = vec![take(&spawned)];
+    drop(Task::waiting(group.call(&2).max_attempts(2).run(work(&runs, &gate, 7))));
+    drivers.push(take(&spawned));
+    let load = work(&runs, &gate, 7);
+    drop(Task::waiting(fallible.try_do_call(&3, || async { Ok(load().await) })));
+    drivers.push(take(&spawned_too));
+    let mut follower = Task::waiting(fallible.try_do_call(&3, || async { Ok(9) }));
+    gate.open();
+    for driver in &mut drivers {
+        driver.ready();
+    }
+    assert_eq!(follower.ready(), Ok(7));
+    assert_eq!((runs.started(), runs.dropped(), group.in_flight() + fallible.in_flight()), (3, 3, 0));
+    // What its caller runs itself is not spawned.
+    let shut = Gate::default();
+    drop(Task::waiting(group.do_call_inline(&4, work(&runs, &shut, 7))));
+    assert_eq!((runs.dropped(), spawned.lock().unwrap().len(), group.in_flight()), (4, 0, 0));
+}
+
+#[test]
+fn a_group_that_is_to_detach_needs_a_spawner_and_its_hasher_before() {
+    let builder = AsyncGroup::<u32, u32>::builder;
+    let refused = catch_unwind(|| drop(builder().detach().build()));
+    assert!(message(refused.expect_err("it is refused")).contains("needs a group with a spawner"));
+    let refused = catch_unwind(|| drop(builder().detach().hasher(std::hash::RandomState::new())));
+    assert!(message(refused.expect_err("it is refused")).contains("hasher() must come before detach()"));
+    let group = builder().hasher(std::hash::RandomState::new()).detach().spawner(drop).build();
+    drop(Task::waiting(group.do_call(&1, std::future::pending)));
+    assert_eq!(group.in_flight(), 0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Work that belongs to the flight goes on with whoever is polled.
 
-use crate::by_hand::{Gate, Group, Runs, Task, Yield, run_woken, work};
+use crate::by_hand::{Gate, Group, Runs, Task, Way, Yield, run_woken, work};
+use std::task::{Context, Poll};
 
 #[test]
 fn a1_after_a_leader_that_was_polled_once_and_dropped_the_next_call_runs_at_once() {
@@ -21,7 +22,9 @@ fn a2_a_dropped_leaders_work_goes_on_with_one_of_the_followers() {
     let woken: Vec<usize> = followers.iter().map(Task::wakes).collect();
     assert_eq!(woken.iter().sum::<usize>(), 1, "exactly one is woken: {woken:?}");
     assert_eq!(group.waiters(&1), 3, "one of them leads");
+    let polls = gate.polls();
     assert!(run_woken(&mut followers).iter().all(Option::is_none));
+    assert_eq!(gate.polls(), polls + 1, "what would have woken the work may have gone with its leader");
     gate.open();
     assert_eq!(run_woken(&mut followers), vec![Some(7); 4], "all get the one value");
     assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
@@ -150,30 +153,69 @@ fn a7_a_call_that_is_never_polled_is_no_call() {
     drop(lead);
 }
 
+/// As work does whose runtime is gone: nothing wakes it any more, and a poll tells it why.
+#[test]
+fn a8_work_that_was_handed_over_is_polled_though_it_never_wakes() {
+    for panics in [false, true] {
+        let group = Group::new();
+        let mut is_first = true;
+        let work = move |_: &mut Context<'_>| match std::mem::take(&mut is_first) {
+            true => Poll::Pending,
+            false if panics => panic!("the runtime is gone"),
+            false => Poll::Ready(7),
+        };
+        let leader = Task::waiting(group.do_call(&1, move || std::future::poll_fn(work)));
+        let mut follower = Task::waiting(group.do_call(&1, || async { 9 }));
+        drop(leader);
+        assert!(follower.wakes() > 0);
+        assert_eq!(follower.ready(), if panics { 9 } else { 7 });
+        assert_eq!(group.in_flight(), 0);
+    }
+}
+
 #[test]
 fn f4_polling_without_progress_changes_nothing_and_the_latest_waker_is_woken() {
-    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
-    let _leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
-    let mut follower = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
-    let polls = gate.polls();
-    for _ in 0..1_000 {
-        assert!(follower.poll().is_pending());
+    for way in Way::ALL {
+        let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+        let _leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+        let mut follower = Task::waiting(way.call(&group, &1, || work(&runs, &gate, 9)()));
+        let polls = gate.polls();
+        for _ in 0..1_000 {
+            assert!(follower.poll().is_pending());
+        }
+        assert_eq!((gate.polls(), group.waiters(&1)), (polls, 1));
+        assert_eq!(follower.holders(), 2, "one waker is stored, beside the task's own: {way:?}");
+        // Moved to another task.
+        let waker = {
+            let wakes = std::sync::Arc::new(Flag::default());
+            assert!(follower.poll_with(&std::task::Waker::from(std::sync::Arc::clone(&wakes))).is_pending());
+            wakes
+        };
+        let before = follower.wakes();
+        assert_eq!(follower.holders(), 1, "the former one has been dropped: {way:?}");
+        gate.open();
+        assert!(waker.0.load(std::sync::atomic::Ordering::SeqCst), "the latest waker is woken: {way:?}");
+        assert_eq!(follower.wakes(), before, "the former one is not: {way:?}");
     }
-    assert_eq!((gate.polls(), group.waiters(&1)), (polls, 1));
-    assert_eq!(follower.holders(), 2, "one waker is stored, beside the task's own");
-    // Moved to another task.
-    let other: Task<'_, ()> = Task::new(async {});
-    let waker = {
-        let wakes = std::sync::Arc::new(Flag::default());
-        assert!(follower.poll_with(&std::task::Waker::from(std::sync::Arc::clone(&wakes))).is_pending());
-        wakes
-    };
-    let before = follower.wakes();
-    assert_eq!(follower.holders(), 1, "the former one has been dropped");
+}
+
+/// Polled for no reason, and because the work has woken.
+#[test]
+fn f4_a_lone_call_is_woken_in_the_task_in_which_it_was_polled_last() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let mut call = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    assert!(call.poll().is_pending());
+    assert_eq!((gate.polls(), call.holders()), (1, 2), "the work has not woken");
+    call.move_to_itself();
+    assert!(call.poll().is_pending());
+    gate.stir();
+    assert_eq!((gate.polls(), call.wakes()), (1, 1));
+    call.move_to_itself();
+    assert!(call.poll().is_pending());
     gate.open();
-    assert!(waker.0.load(std::sync::atomic::Ordering::SeqCst), "the latest waker is woken");
-    assert_eq!(follower.wakes(), before, "the former one is not");
-    drop(other);
+    assert_eq!((gate.polls(), call.wakes()), (2, 1));
+    assert_eq!(call.ready(), 7);
+    assert_eq!((runs.started(), group.in_flight()), (1, 0));
 }
 
 #[derive(Default)]
@@ -187,45 +229,52 @@ impl std::task::Wake for Flag {
 
 #[test]
 fn f7_followers_are_not_polled_at_every_await_of_the_work() {
-    let group = Group::new();
-    let gate = Gate::default();
-    let start = gate.clone();
-    let mut tasks = vec![Task::waiting(group.do_call(&1, || async move {
-        start.await;
-        Yield(50).await;
-        7
-    }))];
-    tasks.extend((0..200).map(|_| Task::waiting(group.do_call(&1, || async { 9 }))));
-    gate.open();
-    assert_eq!(run_woken(&mut tasks), vec![Some(7); 201]);
-    let polls: Vec<usize> = tasks[1..].iter().map(|task| task.polls).collect();
-    let mean = polls.iter().sum::<usize>() as f64 / 200.0;
-    assert!(mean <= 2.5, "{mean} polls a follower");
-    assert!(*polls.iter().max().unwrap() <= 4, "{polls:?}");
+    for leads in Way::ALL {
+        let (group, gate) = (Group::new(), Gate::default());
+        let mut tasks = vec![Task::waiting(leads.call(&group, &1, || {
+            let start = gate.clone();
+            async move {
+                start.await;
+                Yield(50).await;
+                7
+            }
+        }))];
+        let follows = |number: usize| Task::waiting(Way::ALL[number % 3].call(&group, &1, || async { 9 }));
+        tasks.extend((0..200).map(follows));
+        gate.open();
+        assert_eq!(run_woken(&mut tasks), vec![Some(7); 201]);
+        let polls: Vec<usize> = tasks[1..].iter().map(|task| task.polls).collect();
+        let mean = polls.iter().sum::<usize>() as f64 / 200.0;
+        assert!(mean <= 2.5, "{mean} polls a follower: {leads:?}");
+        assert!(*polls.iter().max().unwrap() <= 4, "{polls:?}: {leads:?}");
+    }
 }
 
 #[test]
 fn f8_work_that_wakes_itself_is_polled_once_a_poll_of_its_caller() {
-    let group = Group::new();
-    let polls = Gate::default();
-    let counted = polls.clone();
-    let mut task = Task::new(group.do_call(&1, || async move {
-        for _ in 0..5 {
-            // Ready or not, each poll of the work shows here.
-            std::future::poll_fn(|cx| {
-                let _ = std::pin::pin!(counted.clone()).as_mut().poll(cx);
-                std::task::Poll::Ready(())
-            })
-            .await;
-            Yield(1).await;
+    for way in Way::ALL {
+        let (group, polls) = (Group::new(), Gate::default());
+        let mut task = Task::new(way.call(&group, &1, || {
+            let counted = polls.clone();
+            async move {
+                for _ in 0..5 {
+                    // Ready or not, each poll of the work shows here.
+                    std::future::poll_fn(|cx| {
+                        let _ = std::pin::pin!(counted.clone()).as_mut().poll(cx);
+                        Poll::Ready(())
+                    })
+                    .await;
+                    Yield(1).await;
+                }
+                7
+            }
+        }));
+        for poll in 1..=5 {
+            assert!(task.poll().is_pending());
+            assert_eq!((polls.polls(), task.wakes()), (poll, poll), "one poll, and woken for the next: {way:?}");
         }
-        7
-    }));
-    for poll in 1..=5 {
-        assert!(task.poll().is_pending());
-        assert_eq!((polls.polls(), task.wakes()), (poll, poll), "one poll, and woken for the next");
+        assert_eq!(task.ready(), 7);
     }
-    assert_eq!(task.ready(), 7);
 }
 
 use std::future::Future as _;

@@ -58,6 +58,24 @@ fn a8_inherited_work_that_panics_is_replaced_by_the_followers_own() {
     assert_eq!((runs.started(), group.in_flight(), group.stats().abandons), (1, 0, 1));
 }
 
+/// A newcomer gets the maker's place among the tasks, and nothing else of it.
+#[test]
+fn who_comes_after_the_maker_has_left_is_not_taken_for_it() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let opens = gate.clone();
+    let maker = Task::waiting(group.do_call(&1, || async move {
+        opens.await;
+        panic!("whose maker has left")
+    }));
+    let mut follower = Task::waiting(group.do_call(&1, work(&runs, &gate, 8)));
+    drop(maker);
+    let mut newcomer = Task::waiting(group.do_call(&1, || async { 9 }));
+    gate.open();
+    assert_eq!(follower.ready(), 8);
+    assert_eq!(newcomer.ready(), 8);
+    assert_eq!((runs.started(), group.in_flight()), (1, 0));
+}
+
 #[test]
 fn c3_a_closure_that_panics_before_it_returns_a_future_leaves_the_key_free() {
     let group = Group::new();
@@ -296,5 +314,28 @@ fn c8_work_that_panics_when_it_is_dropped_takes_its_maker_down_and_no_follower()
     gate.open();
     assert_eq!(message(panic_of(&mut leader)), "work that panics when it is dropped");
     assert_eq!(follower.ready(), 7);
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn the_groups_predicate_decides_for_calls_with_options_but_not_for_those_with_their_own() {
+    let group: Group = Group::builder().share_if(|value| *value != 3).build();
+    for is_inline in [false, true] {
+        let runs = Runs::default();
+        for (own, is_shared) in [(None, false), (Some(false), false), (Some(true), true)] {
+            let gate = Gate::default();
+            let (call, load) = (group.call(&1).max_attempts(9), work(&runs, &gate, 3));
+            let mut leader = match (own, is_inline) {
+                (None, false) => Task::waiting(call.run(load)),
+                (None, true) => Task::waiting(call.run_inline(load)),
+                (Some(shares), false) => Task::waiting(call.share_if(move |_| shares).run(load)),
+                (Some(shares), true) => Task::waiting(call.share_if(move |_| shares).run_inline(load)),
+            };
+            let mut follower = Task::waiting(group.do_call(&1, || async { 7 }));
+            gate.open();
+            let out = leader.ready().expect("it has led");
+            assert_eq!((out.value, out.shared, follower.ready()), (3, is_shared, if is_shared { 3 } else { 7 }));
+        }
+    }
     assert_eq!(group.in_flight(), 0);
 }

@@ -1,8 +1,12 @@
 //! Followers leave, everybody leaves: nothing stays behind.
 
-use crate::by_hand::{Gate, Group, Runs, Task, Yield, run_woken, within_a_minute, work};
-use oneflight::{CallError, OnAbandon};
+use crate::by_hand::{Gate, Group, Runs, Task, Way, Yield, run_woken, within_a_minute, work};
+use oneflight::{AsyncGroup, CallError, OnAbandon};
+use std::future::Future;
+use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
 
 #[test]
 fn b1_a_follower_that_leaves_changes_nothing_but_the_count() {
@@ -79,35 +83,102 @@ fn b4_also_when_inline_work_was_abandoned() {
     assert_eq!((runs.started(), group.in_flight()), (2, 0));
 }
 
+/// A key, a value or what a work holds. Each holds one token, so the count of the tokens tells whether any is left.
+#[derive(Clone)]
+struct Counted {
+    number: u32,
+    _token: Arc<()>,
+}
+
+impl PartialEq for Counted {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+impl Eq for Counted {}
+
+impl Hash for Counted {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
 #[test]
-fn a6_a_thousand_keys_left_in_every_way_leave_nothing_behind() {
-    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+fn a6_of_a_thousand_keys_left_in_every_way_no_key_closure_or_value_is_left() {
+    type Work = Pin<Box<dyn Future<Output = Counted> + Send>>;
+    let token = Arc::new(());
+    let thing = |number| Counted { number, _token: Arc::clone(&token) };
+    let keys: Vec<_> = (0..1_000).map(thing).collect();
+    let group: AsyncGroup<Counted, Counted> = AsyncGroup::new();
+    let (shut, open) = (Gate::default(), Gate::default());
+    let work = |number, gate: &Gate| {
+        let (by_closure, by_future, value, gate) = (thing(number), thing(number), thing(number), gate.clone());
+        move || -> Work {
+            let _held = by_closure;
+            Box::pin(async move {
+                let _held = by_future;
+                gate.await;
+                value
+            })
+        }
+    };
     let mut tasks = Vec::new();
-    for key in 0..1_000 {
-        let key: &'static u32 = Box::leak(Box::new(key));
-        tasks.push(Task::waiting(group.do_call(key, work(&runs, &gate, 7))));
-        match key % 4 {
-            0 => tasks.push(Task::waiting(group.do_call(key, work(&runs, &gate, 8)))),
-            1 => assert!(group.forget(key)),
-            2 => tasks.push(Task::waiting(group.do_call_inline(key, work(&runs, &gate, 8)))),
+    let mut leaders = Vec::new();
+    for key in &keys {
+        let number = key.number;
+        let kind = number % 8;
+        match kind {
+            // Nobody has polled it.
+            0 => tasks.push(Task::new(group.do_call(key, work(number, &shut)))),
+            1 | 2 => tasks.push(Task::waiting(group.do_call_inline(key, work(number, &shut)))),
+            3 => {
+                let mut work = Some(work(number, &shut));
+                let mut load = move |_| {
+                    let work = work.take().expect("one key");
+                    async move { vec![work().await] }
+                };
+                let batch = &group;
+                tasks.push(Task::waiting(async move { batch.do_many([key], &mut load).await.remove(0) }));
+            }
+            // These land, and their followers do not look.
+            4 => leaders.push(Task::waiting(group.do_call(key, work(number, &open)))),
+            _ => tasks.push(Task::waiting(group.do_call(key, work(number, &shut)))),
+        }
+        match kind {
+            2 | 4 | 5 => tasks.push(Task::waiting(group.do_call(key, work(number, &shut)))),
+            6 => assert!(group.forget(key)),
             _ => {}
         }
     }
-    assert_eq!(group.in_flight(), 1_000);
+    assert_eq!(group.in_flight(), 875);
+    open.open();
+    assert!(leaders.iter_mut().all(|leader| leader.ready().number % 8 == 4));
+    drop(leaders);
+    assert_eq!(group.in_flight(), 750);
     drop(tasks);
-    assert_eq!((group.in_flight(), runs.started()), (0, runs.dropped()));
-    let no_future = || -> std::future::Ready<u32> { panic!("no future") };
-    for key in 0..1_000_u32 {
-        let polled = match key % 2 {
-            0 => catch_unwind(AssertUnwindSafe(|| Task::new(group.do_call(&key, no_future)).poll())),
-            _ => catch_unwind(AssertUnwindSafe(|| Task::new(group.do_call_inline(&key, no_future)).poll())),
+    // The wakers that the works have left at the gates are there still.
+    assert_eq!(group.in_flight(), 0);
+    assert_eq!(Arc::strong_count(&token), 1 + keys.len(), "a key, a closure or a value was kept");
+
+    for key in &keys {
+        let held = thing(key.number);
+        let no_future = move || -> std::future::Ready<Counted> {
+            let _held = held;
+            panic!("no future")
+        };
+        let polled = match key.number % 2 {
+            0 => catch_unwind(AssertUnwindSafe(|| Task::new(group.do_call(key, no_future)).poll().is_ready())),
+            _ => catch_unwind(AssertUnwindSafe(|| Task::new(group.do_call_inline(key, no_future)).poll().is_ready())),
         };
         assert!(polled.is_err());
     }
-    assert_eq!(group.in_flight(), 0);
-    for key in 0..1_000_u32 {
-        assert_eq!(Task::new(group.do_call(&key, || async { 5 })).ready(), 5);
+    assert_eq!((group.in_flight(), Arc::strong_count(&token)), (0, 1 + keys.len()));
+    for key in &keys {
+        let value = thing(key.number);
+        assert!(Task::new(group.do_call(key, || async move { value })).ready() == *key);
     }
+    drop(keys);
+    assert_eq!((group.in_flight(), Arc::strong_count(&token)), (0, 1));
 }
 
 #[test]
@@ -117,6 +188,7 @@ fn a_follower_that_does_not_take_over_is_told_that_the_flight_was_abandoned() {
     let mut fails = Task::waiting(group.call(&1).on_abandon(OnAbandon::Fail).run(work(&runs, &gate, 8)));
     let mut takes_over = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
     drop(leader);
+    assert!(fails.wakes() > 0 && takes_over.wakes() > 0);
     assert_eq!(fails.ready().map(|outcome| outcome.value), Err(CallError::Abandoned));
     assert!(takes_over.poll().is_pending());
     gate.open();
@@ -140,18 +212,24 @@ fn f6_a_hundred_thousand_followers_are_served_and_leave_in_linear_time() {
     // Bounded by polls; and what would not be linear, a search through the followers at each step, takes minutes.
     for leave in [false, true] {
         within_a_minute(move || {
-            let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
-            let make = || Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
-            let mut tasks: Vec<_> = (0..100_000).map(|_| make()).collect();
-            assert_eq!(group.waiters(&1), 99_999);
-            if leave {
-                drop(tasks);
-            } else {
-                gate.open();
-                assert!(run_woken(&mut tasks).iter().all(|value| *value == Some(7)));
-                assert!(tasks.iter().all(|task| task.polls <= 4));
-            }
-            assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
+            // All polls, and all times that somebody was woken.
+            let steps = [10_000, 100_000].map(|callers| {
+                let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+                // The first one's work belongs to the flight, whose followers call in every way.
+                let make = |way: Way| Task::waiting(way.call(&group, &1, || work(&runs, &gate, 7)()));
+                let mut tasks: Vec<_> = Way::ALL.into_iter().cycle().map(make).take(callers).collect();
+                assert_eq!(group.waiters(&1), callers - 1);
+                if !leave {
+                    gate.open();
+                    assert!(run_woken(&mut tasks).iter().all(|value| *value == Some(7)));
+                    assert!(tasks.iter().all(|task| task.polls <= 4));
+                }
+                // The leader first.
+                let steps = tasks.drain(..).map(|task| task.polls + task.wakes()).sum::<usize>();
+                assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (1, 1, 0));
+                steps
+            });
+            assert!(steps[1] <= 13 * steps[0], "{steps:?}");
         });
     }
 }

@@ -1,11 +1,13 @@
 //! Calls with several keys.
 
-use crate::by_hand::{Gate, Group, Runs, Task, message, work};
+use crate::by_hand::{Gate, Group, Runs, Task, Way, Yield, message, work};
 use oneflight::{OnAbandon, SyncGroup};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Notes which keys were asked for, waits at `gate`, and returns ten times each.
 pub(crate) async fn load(asked: &RefCell<Vec<Vec<u32>>>, gate: Gate, keys: Vec<&u32>) -> Vec<u32> {
@@ -116,6 +118,40 @@ fn keys_that_are_taken_over_are_asked_for_again() {
     assert_eq!(many.ready(), [10, 20, 30]);
     assert_eq!(*asked.borrow(), [vec![3], vec![1, 2]]);
     assert_eq!(group.in_flight(), 0);
+}
+
+/// However many rounds a poll of the batch takes.
+#[test]
+fn f8_what_a_batch_runs_and_drives_is_polled_once_a_poll_of_the_batch() {
+    /// Wakes itself, and counts.
+    async fn count(polls: &AtomicU32) {
+        for _ in 0..10 {
+            polls.fetch_add(1, Ordering::Relaxed);
+            Yield(1).await;
+        }
+    }
+    let group = Group::new();
+    let (drives, loads): (Arc<AtomicU32>, _) = (Arc::default(), [const { AtomicU32::new(0) }; 4]);
+    let counted = Arc::clone(&drives);
+    let owned = async move || {
+        count(&counted).await;
+        30
+    };
+    let _owner = Task::waiting(group.do_call(&3, owned));
+    let guard = group.try_lead(&1).expect("it is free");
+    let mut many = Task::waiting(group.do_many(&[1, 2, 3], async |keys: Vec<&u32>| {
+        count(&loads[*keys[0] as usize]).await;
+        keys.into_iter().map(|key| key * 10).collect()
+    }));
+    let polls = || [&loads[1], &loads[2], &drives].map(|polls| polls.load(Ordering::Relaxed));
+    assert_eq!(polls(), [0, 1, 2], "the owner has driven its own once");
+    drop(guard);
+    for (poll, now) in [[1, 2, 3], [2, 3, 4], [3, 4, 5]].into_iter().enumerate() {
+        assert!(many.poll().is_pending());
+        assert_eq!(polls(), now, "poll {poll}: the key that it took over, its own, and that of another");
+    }
+    while many.poll().is_pending() {}
+    assert_eq!((polls(), group.in_flight()), ([10; 3], 0));
 }
 
 /// Where a flight that is abandoned has ended: a key is led anew, or joined if another was faster.
@@ -236,16 +272,28 @@ fn threads_that_batch_join_what_is_in_flight_and_take_over() {
 /// E5: a stack of 256 KiB holds calls within calls, as deep as anybody nests them.
 #[test]
 fn e5_ten_calls_within_calls_fit_a_small_stack() {
-    fn nest(group: &'static Group, depth: u32) -> std::pin::Pin<Box<dyn Future<Output = u32> + Send>> {
+    type Nested = std::pin::Pin<Box<dyn Future<Output = u32> + Send>>;
+    fn nest(way: Way, group: &'static Group, depth: u32) -> Nested {
         let key: &'static u32 = Box::leak(Box::new(depth));
-        Box::pin(
-            group.do_call(key, move || async move { if depth == 0 { 0 } else { nest(group, depth - 1).await + 1 } }),
-        )
+        way.call(group, key, move || async move { if depth == 0 { 0 } else { nest(way, group, depth - 1).await + 1 } })
     }
-    let small = std::thread::Builder::new().stack_size(256 * 1024);
-    let nested = small.spawn(|| {
-        let group: &'static Group = Box::leak(Box::new(Group::new()));
-        Task::new(nest(group, 10)).ready()
-    });
-    assert_eq!(nested.expect("a thread").join().expect("no panic"), 10);
+    for way in Way::ALL {
+        let small = std::thread::Builder::new().stack_size(256 * 1024);
+        let nested = small.spawn(move || {
+            let group: &'static Group = Box::leak(Box::new(Group::new()));
+            Task::new(nest(way, group, 10)).ready()
+        });
+        assert_eq!(nested.expect("a thread").join().expect("no panic"), 10);
+    }
+}
+
+/// E5: the frames of a batch are the largest.
+#[test]
+fn e5_1_000_batches_of_threads_within_batches_fit_into_2_mib_of_stack() {
+    fn nest(group: &SyncGroup<u32, u32>, depth: u32) -> u32 {
+        group.do_many(&[depth], |_| vec![if depth == 0 { 0 } else { nest(group, depth - 1) + 1 }])[0]
+    }
+    let thread = std::thread::Builder::new().stack_size(2 << 20);
+    let deepest = thread.spawn(|| nest(&SyncGroup::new(), 1_000)).expect("a thread");
+    assert_eq!(deepest.join().expect("no panic"), 1_000);
 }

@@ -1,18 +1,14 @@
 //! Tasks, threads and guards on one key.
 
-use crate::by_hand::{Gate, Group, Runs, Task, work};
+use crate::by_hand::{Gate, Group, Runs, Task, until, work};
 use oneflight::{CallError, Role};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Waits until this many callers wait for key 1.
 fn await_waiters(group: &Group, count: usize) {
-    let limit = Instant::now() + Duration::from_secs(60);
-    while group.waiters(&1) != count {
-        assert!(Instant::now() < limit, "{} waiters instead of {count}", group.waiters(&1));
-        thread::yield_now();
-    }
+    until("all wait", || group.waiters(&1) == count);
 }
 
 #[test]
@@ -160,6 +156,26 @@ fn many_threads_and_tasks_at_once_lose_nobody() {
         assert!(callers.into_iter().all(|caller| caller.join().expect("it does not panic") == 7));
         assert_eq!(group.in_flight(), 0);
     }
+}
+
+/// A thread cannot drive what they leave undone.
+#[test]
+fn a3_a_thread_that_comes_when_leader_and_standby_are_parked_wakes_a_third_task() {
+    let (group, runs, gate) = (Arc::new(Group::new()), Runs::default(), Gate::default());
+    let mut leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let mut standby = Task::waiting(group.do_call(&1, work(&runs, &gate, 8)));
+    let mut third = Task::waiting(group.do_call(&1, work(&runs, &gate, 9)));
+    gate.open();
+    assert_eq!((leader.wakes(), standby.wakes(), third.wakes()), (1, 1, 0));
+    let comes = {
+        let group = Arc::clone(&group);
+        thread::spawn(move || group.do_call_blocking(&1, || 0))
+    };
+    until("the third is woken", || third.wakes() > 0);
+    assert_eq!(third.ready(), 7);
+    assert_eq!(comes.join().expect("it does not panic"), 7);
+    assert_eq!((leader.ready(), standby.ready()), (7, 7));
+    assert_eq!((runs.started(), group.in_flight()), (1, 0));
 }
 
 /// The work waits for a task of a runtime that is shut down, and cannot do without it.

@@ -58,8 +58,29 @@ where
         self.read(key, options, loader, &refresh)
     }
 
+    /// Does the refresh that it draws itself.
     #[inline]
-    pub(super) fn read<Q, L>(
+    pub(crate) fn get_or_load_inline<Q, L>(
+        self: &Arc<Self>,
+        key: &Q,
+        options: Options,
+        loader: L,
+    ) -> Result<Fetched<V>, Error<E>>
+    where
+        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
+        S: BlockingStore<Q, V>,
+        L: FnOnce() -> Result<V, Error<E>>,
+    {
+        let until = options.timeout.and_then(deadline);
+        let inline = |entry: &Entry<V>, leave, loader| {
+            let why = Why::Refresh { seen: entry.version(), cost: entry.cost() };
+            self.refresh_here(&key.to_owned(), why, until, leave, loader)
+        };
+        self.read(key, options, loader, &inline)
+    }
+
+    #[inline]
+    fn read<Q, L>(
         self: &Arc<Self>,
         key: &Q,
         mut options: Options,
@@ -130,7 +151,7 @@ where
     }
 
     /// Joins the flight of `key`, or loads.
-    pub(super) fn load<Q, L>(
+    pub(crate) fn load<Q, L>(
         self: &Arc<Self>,
         key: &Q,
         why: Why,
@@ -156,7 +177,8 @@ where
             let (flown, role) = if inner.coalescing.load(Ordering::Relaxed) {
                 let mut call = self.group.call(key);
                 let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-                // Past the load timeout the flight takes no newcomers: one of those who leave it leads the next.
+                // Past the load timeout the flight takes no newcomers: one of those who leave it leads the next, unless they
+                // have an old value.
                 if let Some(wait) = left.into_iter().chain(inner.config.load_timeout).min() {
                     call = call.wait_timeout(wait);
                 }
@@ -165,7 +187,14 @@ where
                     Err(CallError::TimedOut) if until.is_some_and(|until| Instant::now() >= until) => {
                         return Err(Error::Deadline);
                     }
-                    Err(CallError::TimedOut) => continue,
+                    Err(CallError::TimedOut) => match why {
+                        // The old value will do. When the back-off is over, somebody leads.
+                        Why::Missing(Some(seen)) if seen.is_usable => {
+                            inner.hangs(inner.loads.hash(key));
+                            return Err(Error::LoadTimedOut);
+                        }
+                        _ => continue,
+                    },
                     Err(_) => return Err(Error::Reentrant),
                 }
             } else {
@@ -204,7 +233,7 @@ where
     }
 
     /// Refreshes what a read has found, in this thread, whose caller has time `until` then. `None` if it came to nothing.
-    pub(super) fn refresh_here<L>(
+    fn refresh_here<L>(
         self: &Arc<Self>,
         key: &K,
         why: Why,

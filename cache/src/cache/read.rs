@@ -42,13 +42,17 @@ where
         }
         let now = self.inner.now();
         let look = self.inner.look::<Q>(key, now);
-        let Some(limit) = options.timeout else {
-            return self.read(key, options, now, look.await, loader).await;
+        let found = match options.timeout {
+            None => look.await,
+            // A store may hang as well.
+            limit => within(limit, &self.inner.config.timer, look).await.ok_or(Error::Deadline)?,
         };
-        // A store may hang as well.
-        let found = within(Some(limit), &self.inner.config.timer, look).await.ok_or(Error::Deadline)?;
-        let left = limit.saturating_sub(self.inner.now().since(now));
-        self.read(key, Options { timeout: Some(left), ..options }, now, found, loader).await
+        let found = match found {
+            Some(entry) if entry.is_calm(now) => return Ok(self.inner.fetched(entry, Source::Hit, now)),
+            found => found,
+        };
+        let left = options.timeout.map(|limit| limit.saturating_sub(self.inner.now().since(now)));
+        self.read(key, Options { timeout: left, ..options }, now, found, loader).await
     }
 
     /// What is done with what was found. In a box, so that the future of a hit is small.
@@ -98,7 +102,7 @@ where
     }
 
     /// Joins the flight of `key`, or loads.
-    pub(super) async fn load<Q, L, F>(
+    pub(crate) async fn load<Q, L, F>(
         self: &Arc<Self>,
         key: &Q,
         why: Why,
@@ -121,7 +125,9 @@ where
                 Arc::clone(self).fly(key.to_owned(), why, begun, async move { Some(loader().await.told()) })
             };
             let (flown, role) = if inner.coalescing.load(Ordering::Relaxed) {
-                match self.group.call(key).run(work).await {
+                let call = self.group.call(key);
+                let call = if self.detaches { call.detach() } else { call };
+                match call.run(work).await {
                     Ok(outcome) => (outcome.value, outcome.role),
                     Err(CallError::Reentrant) => return Err(Error::Reentrant),
                     Err(error) => unreachable!("no limit was set: {error}"),
@@ -213,12 +219,17 @@ where
             outcome.ok()?.value
         };
         let cancelled = async {
-            let cancel = self.cancel.listen();
-            if !self.cancelled.load(Ordering::SeqCst) {
-                cancel.await;
-            }
+            self.until_cancelled().await;
             None
         };
         flight.or(cancelled).await
+    }
+
+    /// Ends when the refreshes that are on are to end.
+    pub(crate) async fn until_cancelled(&self) {
+        let cancel = self.cancel.listen();
+        if !self.cancelled.load(Ordering::SeqCst) {
+            cancel.await;
+        }
     }
 }

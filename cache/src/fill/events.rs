@@ -157,7 +157,7 @@ pub enum Event {
         store: bool,
     },
     /// The loader has none. Not for a leader that is dropped or panics while other callers of the process wait: one of these
-    /// goes on, with a fill of its own and the same token.
+    /// goes on, with a fill of its own, and may do so with the same token.
     LoadFailed,
     /// Published, with the lease still this token's.
     Stored,

@@ -46,6 +46,8 @@ pub(crate) struct Flight<'f, K, V, E, S> {
     /// Why there is no value, if there will be none.
     reason: Reason,
     found: Option<Entry<V>>,
+    /// How often the key was written before its loader ran, if what that brings is to be kept near alone.
+    near_writes: Option<u64>,
     loaded: Option<V>,
     error: Option<Error<E>>,
     panicked: Option<Panicked>,
@@ -115,6 +117,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             unleased: None,
             reason: Reason::Store,
             found: None,
+            near_writes: None,
             loaded: None,
             error: None,
             panicked: None,
@@ -195,6 +198,19 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     /// Its loader begins to run.
     pub(crate) fn loads_from(&mut self, begun: Time) {
         self.begun = begun;
+    }
+
+    /// Its loader is about to run. If the store has failed, what that brings is kept near.
+    pub(crate) fn about_to_load(&mut self)
+    where
+        S: Store<K, V>,
+    {
+        self.near_writes = self.unleased.and_then(|_| self.inner.store.near_writes(self.key));
+    }
+
+    /// Its loader panics, which ends it.
+    pub(crate) fn panics(&self) {
+        self.inner.back_off(&self.load, None::<&Error<E>>, self.has_old);
     }
 
     /// What `load` comes to, while the lease is renewed.

@@ -82,7 +82,8 @@ impl<V, S> Inner<V, S> {
             Ok(former) => former,
             Err(flown) => return flown,
         };
-        let (result, ended) = self.run(limit, begun, !why.is_refresh(), loader).await;
+        let panics = || self.back_off(&load, None::<&Error<E>>, former.entry.is_some());
+        let (result, ended) = self.run(limit, begun, !why.is_refresh(), loader, panics).await;
         match result {
             Some(Ok(value)) => Some(Ok(self.land(key, &mut load, value, [begun, ended], &former, limit).await)),
             failed => {
@@ -101,6 +102,17 @@ impl<V, S> Inner<V, S> {
         why: Why,
         begun: Time,
     ) -> Result<Former<V>, Flown<V, E>> {
+        self.find_again(found.map_err(|error| _ = self.store_failed(error)), why, begun)
+    }
+
+    /// That, where it was counted already that the store has failed.
+    #[inline]
+    pub(crate) fn find_again<E>(
+        &self,
+        found: Result<Option<Entry<V>>, ()>,
+        why: Why,
+        begun: Time,
+    ) -> Result<Former<V>, Flown<V, E>> {
         match found {
             Ok(entry) if !why.calls_for_load(entry.as_ref(), begun) => {
                 if why.is_refresh() {
@@ -110,11 +122,9 @@ impl<V, S> Inner<V, S> {
                 Err(fresh.map(|entry| Ok(Landed::found(entry, begun))))
             }
             Ok(entry) => Ok(Former { entry, is_known: true, why }),
-            Err(error) => {
-                self.store_failed(error);
-                // The old value may still be there.
-                if why.is_refresh() { Err(None) } else { Ok(Former { entry: None, is_known: false, why }) }
-            }
+            // The old value may still be there.
+            Err(()) if why.is_refresh() => Err(None),
+            Err(()) => Ok(Former { entry: None, is_known: false, why }),
         }
     }
 
@@ -153,13 +163,14 @@ impl<V, S> Inner<V, S> {
     }
 
     /// Runs a loader that began `at` that time, unless there are too many, or the cache is closed and that `ends_it`. Tells when it
-    /// has ended, too.
+    /// has ended, too. If it panics, and that is not caught, `panics` is done first.
     pub(crate) async fn run<T, E, F>(
         &self,
         limit: Option<Duration>,
         at: Time,
         ends_it: bool,
         loader: F,
+        panics: impl Fn(),
     ) -> (Option<Result<T, Error<E>>>, Time)
     where
         F: Future<Output = Option<Result<T, Error<E>>>>,
@@ -172,7 +183,7 @@ impl<V, S> Inner<V, S> {
             return (Some(Err(Error::Overloaded)), at);
         };
         let loader = pin!(loader);
-        let loader = pin!(self.counting_panics(loader));
+        let loader = pin!(self.counting_panics(loader, panics));
         self.counters.add(Count::Loads);
         let result = match pinned_within(limit, &self.config.timer, loader).await {
             None => Some(Err(Error::LoadTimedOut)),
@@ -182,12 +193,15 @@ impl<V, S> Inner<V, S> {
         (result, ended)
     }
 
-    /// Counts it if `load` panics, which ends the call whose loader it is.
-    fn counting_panics<F: Future>(&self, mut load: Pin<&mut F>) -> impl Future<Output = F::Output> {
+    /// Counts it if `load` panics, which ends the call whose loader it is, and does what is to be done then.
+    fn counting_panics<F: Future>(&self, mut load: Pin<&mut F>, panics: impl Fn()) -> impl Future<Output = F::Output> {
         poll_fn(move |cx| {
-            let counts = OnDrop(|| self.counters.add(Count::LoadErrors));
+            let panicked = OnDrop(|| {
+                self.counters.add(Count::LoadErrors);
+                panics();
+            });
             let polled = load.as_mut().poll(cx);
-            std::mem::forget(counts);
+            std::mem::forget(panicked);
             polled
         })
     }
@@ -221,7 +235,7 @@ impl<V, S> Inner<V, S> {
         let begun = self.now();
         self.counters.add(Count::Loads);
         let loader = pin!(loader);
-        let result = match within(limit, &self.config.timer, self.counting_panics(loader)).await {
+        let result = match within(limit, &self.config.timer, self.counting_panics(loader, || ())).await {
             // The limit is the call's.
             None => Err(Error::Deadline),
             Some(result) => result,

@@ -78,8 +78,9 @@ impl<V, S> Inner<V, S> {
                     };
                     let loader = loader.take().expect("a fill loads once");
                     let begun = self.now();
+                    flight.about_to_load();
                     flight.loads_from(begun);
-                    let run = self.run(limit, begun, !flight.is_refresh(), loader);
+                    let run = self.run(limit, begun, !flight.is_refresh(), loader, || flight.panics());
                     let (result, ended) = flight.renewing(run).await;
                     if !matches!(result, Some(Ok(_))) {
                         self.count_failed(result.as_ref().and_then(|result| result.as_ref().err()));

@@ -1,5 +1,7 @@
 //! What a batch has found, what it loads, and what it makes of that: the same for tasks and threads.
 
+use super::leased::REQUESTS;
+use super::together::together;
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::{Error, OfEach};
 use crate::inner::{Flown, Inner, Leave, Panicked, Seen, Side, Why};
@@ -34,6 +36,15 @@ impl<Q: ?Sized, V> Wanted<'_, Q, V> {
             _ => Why::Missing(self.seen),
         }
     }
+
+    pub(super) fn is_refresh(&self) -> bool {
+        self.refresh.is_some()
+    }
+
+    /// The version of the value that there is if no other comes.
+    fn old(&self) -> Option<u32> {
+        self.entry.as_ref().map(Entry::version)
+    }
 }
 
 /// A batch under way.
@@ -53,13 +64,7 @@ impl<V, S> Inner<V, S> {
     {
         let now = self.now();
         let mut batch = Batch { now, values: Vec::with_capacity(keys.len()), wanted: Vec::new() };
-        let all = self.ask::<Q, _, _>(|| self.store.get_many(&keys, now)).await;
-        let all: Vec<_> = match all {
-            Ok(all) => {
-                all.into_iter().map(|found| found.map_err(|error| self.store_failed(error)).ok().flatten()).collect()
-            }
-            Err(_) => keys.iter().map(|_| None).collect(),
-        };
+        let all = self.find_many(&keys, now).await;
         for (place, (key, found)) in keys.into_iter().zip(all).enumerate() {
             let value = match self.plan(found, now, || self.loads.hash(key)) {
                 Plan::Serve(fetched) => Some(fetched),
@@ -76,6 +81,46 @@ impl<V, S> Inner<V, S> {
             batch.values.push(value);
         }
         batch
+    }
+
+    /// What is near, and of the rest what the store says. A store that fails has none of that.
+    async fn find_many<Q>(&self, keys: &[&Q], now: Time) -> Vec<Option<Entry<V>>>
+    where
+        Q: Sync + ?Sized,
+        V: Send,
+        S: Store<Q, V>,
+    {
+        let near = |(place, key): (usize, &&Q)| Some((place, self.store.near(key, now)?));
+        let near: Vec<_> = keys.iter().enumerate().filter_map(near).collect();
+        if near.is_empty() {
+            return self.ask_many(keys, now).await;
+        }
+        let mut all: Vec<_> = keys.iter().map(|_| None).collect();
+        for (place, entry) in near {
+            all[place] = Some(entry);
+        }
+        let (places, missing): (Vec<_>, Vec<_>) =
+            keys.iter().enumerate().filter(|(place, _)| all[*place].is_none()).unzip();
+        if !missing.is_empty() {
+            for (place, found) in places.into_iter().zip(self.ask_many(&missing, now).await) {
+                all[place] = found;
+            }
+        }
+        all
+    }
+
+    async fn ask_many<Q>(&self, keys: &[&Q], now: Time) -> Vec<Option<Entry<V>>>
+    where
+        Q: Sync + ?Sized,
+        V: Send,
+        S: Store<Q, V>,
+    {
+        match self.ask::<Q, _, _>(|| self.store.get_many(keys, now)).await {
+            Ok(all) => {
+                all.into_iter().map(|found| found.map_err(|error| self.store_failed(error)).ok().flatten()).collect()
+            }
+            Err(_) => keys.iter().map(|_| None).collect(),
+        }
     }
 
     /// Puts what has come into its place. What came to nothing stays wanted, and an error without an old value ends it all.
@@ -143,6 +188,29 @@ impl<V, S> Inner<V, S> {
         Ok(())
     }
 
+    /// Those of the keys whose loads by others were waited for in vain, and whose old values will do.
+    pub(super) async fn hung<'q, Q>(&self, batch: &Batch<'q, Q, V>, led: &HashSet<&Q>) -> Vec<&'q Q>
+    where
+        Q: Hash + Eq + Sync + ?Sized,
+        V: Send,
+        S: Store<Q, V>,
+    {
+        let others = batch.wanted.iter().filter(|wanted| !led.contains(wanted.key));
+        let (keys, old): (Vec<_>, Vec<_>) = others.filter_map(|wanted| Some((wanted.key, wanted.old()?))).unzip();
+        if keys.is_empty() {
+            return keys;
+        }
+        // A load that is over has left another value, and a write may have left none.
+        let found = self.ask::<Q, _, _>(|| self.store.get_many(&keys, self.now())).await;
+        let mut found = found.unwrap_or_default().into_iter();
+        let is_other = |old| matches!(found.next(), Some(Ok(entry)) if entry.as_ref().map(Entry::version) != Some(old));
+        let are_other: Vec<bool> = old.into_iter().map(is_other).collect();
+        let hung: Vec<&Q> =
+            keys.into_iter().zip(are_other).filter_map(|(key, other)| (!other).then_some(key)).collect();
+        hung.iter().for_each(|key| self.hangs(self.loads.hash(*key)));
+        hung
+    }
+
     /// As [`fly`](Self::fly), for keys that are loaded together.
     pub(super) async fn fly_many<'k, K, E, F>(
         &'k self,
@@ -152,8 +220,8 @@ impl<V, S> Inner<V, S> {
         side: impl Fn(&'k K) -> Box<dyn Side + 'k>,
     ) -> Vec<Flown<V, E>>
     where
-        K: Hash,
-        V: Clone,
+        K: Hash + Sync,
+        V: Clone + Send,
         S: Store<K, V>,
         F: Future<Output = OfEach<V, E>>,
     {
@@ -161,15 +229,20 @@ impl<V, S> Inner<V, S> {
             return Box::pin(self.fly_many_leased(keys, limit, loader, side)).await;
         }
         let begun = self.now();
-        let mut loads: Vec<_> = keys.iter().map(|(key, _)| self.loads.begin(self.loads.hash(key))).collect();
+        let loads: Vec<_> = keys.iter().map(|(key, _)| self.loads.begin(self.loads.hash(key))).collect();
+        // What never waits is asked key by key, and anything else once.
+        let is_immediate = self.is_immediate::<K>();
+        let mut all = if is_immediate { None } else { Some(self.find_again_many(keys, begun).await.into_iter()) };
         let mut flown: Vec<Flown<V, E>> = Vec::with_capacity(keys.len());
         let mut missing = Vec::new();
-        let mut former = Vec::new();
-        for (index, (key, why)) in keys.iter().enumerate() {
-            flown.push(match self.look_again(self.store.get(key, begun).await, *why, begun) {
-                Ok(found) => {
-                    missing.push(index);
-                    former.push(found);
+        for (index, ((key, why), load)) in keys.iter().zip(loads).enumerate() {
+            let found = match &mut all {
+                Some(all) => self.find_again(all.next().unwrap_or(Err(())), *why, begun),
+                None => self.look_again(self.store.get(key, begun).await, *why, begun),
+            };
+            flown.push(match found {
+                Ok(former) => {
+                    missing.push((index, load, former));
                     None
                 }
                 Err(flown) => flown,
@@ -178,19 +251,58 @@ impl<V, S> Inner<V, S> {
         if missing.is_empty() {
             return flown;
         }
-        let loading = async { Some(counted(loader(missing.clone()).await, missing.len())) };
-        let (loaded, ended) = self.run(limit, begun, true, loading).await;
-        for ((&index, former), result) in missing.iter().zip(former).zip(self.apart(loaded, missing.len())) {
-            let (key, load) = (&keys[index].0, &mut loads[index]);
-            flown[index] = Some(match result {
-                Ok(value) => Ok(self.land(key, load, value, [begun, ended], &former, limit).await),
+        let indices: Vec<usize> = missing.iter().map(|(index, ..)| *index).collect();
+        let loading = async { Some(counted(loader(indices).await, missing.len())) };
+        let panics = || {
+            for (_, load, former) in &missing {
+                self.back_off(load, None::<&Error<E>>, former.entry.is_some());
+            }
+        };
+        let (loaded, ended) = self.run(limit, begun, true, loading, panics).await;
+        let results = self.apart(loaded, missing.len());
+        let landings = missing.into_iter().zip(results).map(|((index, mut load, former), result)| async move {
+            let landed = match result {
+                Ok(value) => {
+                    // All of them have that time together.
+                    let spent = |limit: Duration| limit.saturating_sub(self.now().since(ended));
+                    let left = limit.filter(|_| !is_immediate).map(spent);
+                    Ok(self.land(&keys[index].0, &mut load, value, [begun, ended], &former, left).await)
+                }
                 Err(error) => {
-                    self.back_off(load, Some(&error), former.entry.is_some());
+                    self.back_off(&load, Some(&error), former.entry.is_some());
                     Err(error)
                 }
-            });
+            };
+            (index, landed)
+        });
+        if is_immediate {
+            for landing in landings {
+                let (index, landed) = landing.await;
+                flown[index] = Some(landed);
+            }
+        } else {
+            for (index, landed) in together(REQUESTS, landings.collect()).await {
+                flown[index] = Some(landed);
+            }
         }
         flown
+    }
+
+    /// The entry of each key, in one request. `Err`: the store has failed, which was counted.
+    async fn find_again_many<K>(&self, keys: &[(K, Why)], now: Time) -> Vec<Result<Option<Entry<V>>, ()>>
+    where
+        K: Sync,
+        V: Send,
+        S: Store<K, V>,
+    {
+        let refs: Vec<&K> = keys.iter().map(|(key, _)| key).collect();
+        match self.store.get_many(&refs, now).await {
+            Ok(all) => all.into_iter().map(|found| found.map_err(|error| _ = self.store_failed(error))).collect(),
+            Err(error) => {
+                self.store_failed(error);
+                keys.iter().map(|_| Err(())).collect()
+            }
+        }
     }
 
     /// What a run of a loader has come to, for each of so many keys. It is counted once if it failed, for some of them or all.

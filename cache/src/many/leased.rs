@@ -3,7 +3,7 @@
 use super::batch::counted;
 use super::together::{all, together};
 use crate::error::OfEach;
-use crate::fill::{self, Event};
+use crate::fill::{self, Event, Outcome};
 use crate::inner::{Flight, Flown, Inner, Next, Side, Why, clock};
 use crate::store::Store;
 use futures_lite::future::or;
@@ -11,7 +11,7 @@ use hashbrown::HashSet;
 use std::future::{Future, pending, poll_fn};
 use std::hash::Hash;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// So many requests of a batch are on at once, at most. All at once, those of ten thousand keys would take longer than a store
 /// waits for an answer.
@@ -47,6 +47,9 @@ impl<V, S> Inner<V, S> {
             let (mut to_load, mut uncached) = (Vec::new(), HashSet::new());
             for ((index, flight), next) in active.into_iter().zip(nexts) {
                 match next {
+                    // The caller's time is up, and those who wait load for themselves, as with single calls.
+                    Next::Load { .. } | Next::Done(Outcome::StoreFailed | Outcome::Stale { .. })
+                        if flight.is_too_late() => {}
                     Next::Load { uncached: is_uncached } => {
                         uncached.extend(is_uncached.then_some(index));
                         to_load.push((index, flight));
@@ -72,7 +75,9 @@ impl<V, S> Inner<V, S> {
         waiting: &mut Vec<Waiting<'f, K, V, E, S>>,
     ) -> Vec<(usize, Flight<'f, K, V, E, S>)> {
         let until = waiting.iter().map(|(_, _, until)| *until).min().expect("some wait");
-        let mut sleep = self.config.timer.sleep(until.saturating_sub(clock(self.now())));
+        let left = waiting[0].1.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let sleep = until.saturating_sub(clock(self.now()));
+        let mut sleep = self.config.timer.sleep(left.map_or(sleep, |left| left.min(sleep)));
         let (is_due, pushed) = poll_fn(|cx| {
             let is_due = sleep.as_mut().poll(cx).is_ready();
             let pushed: Vec<bool> = waiting.iter_mut().map(|(_, flight, _)| flight.poll_pushed(cx)).collect();
@@ -81,6 +86,10 @@ impl<V, S> Inner<V, S> {
         .await;
         let mut active = Vec::new();
         for ((index, mut flight, until), is_pushed) in std::mem::take(waiting).into_iter().zip(pushed) {
+            if is_due && !is_pushed && flight.is_too_late() {
+                // It gives up waiting.
+                continue;
+            }
             if is_due || is_pushed {
                 flight.step(if is_pushed { Event::Woken } else { Event::Tick });
                 active.push((index, flight));
@@ -94,7 +103,7 @@ impl<V, S> Inner<V, S> {
     /// Those that are `uncached` load only if there is a turn for that, which fails none of the others.
     async fn load_together<K, E, F>(
         &self,
-        flights: &mut [(usize, Flight<'_, K, V, E, S>)],
+        flights: &mut Vec<(usize, Flight<'_, K, V, E, S>)>,
         uncached: &HashSet<usize>,
         limit: Option<Duration>,
         loader: &mut impl FnMut(Vec<usize>) -> F,
@@ -104,8 +113,10 @@ impl<V, S> Inner<V, S> {
         S: Store<K, V>,
         F: Future<Output = OfEach<V, E>>,
     {
+        flights.iter_mut().for_each(|(_, flight)| flight.about_to_load());
         let run = async {
-            let turn = if uncached.is_empty() { Ok(None) } else { self.permit(None).await.map(Some) };
+            let deadline = flights.first().and_then(|(_, flight)| flight.deadline());
+            let turn = if uncached.is_empty() { Ok(None) } else { self.permit(deadline).await.map(Some) };
             let (_turn, refused) = match turn {
                 Ok(turn) => (turn, None),
                 Err(error) => (None, Some(error)),
@@ -117,7 +128,9 @@ impl<V, S> Inner<V, S> {
                 return (refused, begun, Vec::new(), begun);
             }
             let loading = async { Some(counted(loader(keys).await, asked)) };
-            let (loaded, ended) = self.run(limit, begun, true, loading).await;
+            let load = flights.iter().filter(|(index, _)| may_load(index));
+            let panics = || load.clone().for_each(|(_, flight)| flight.panics());
+            let (loaded, ended) = self.run(limit, begun, true, loading, panics).await;
             (refused, begun, self.apart(loaded, asked), ended)
         };
         let renewals = all(flights.iter().filter_map(|(_, flight)| flight.renewals()));
@@ -127,6 +140,8 @@ impl<V, S> Inner<V, S> {
             pending().await
         })
         .await;
+        // Those whose time is up have waited for a turn no longer than that.
+        flights.retain(|(index, flight)| refused.is_none() || !uncached.contains(index) || !flight.is_too_late());
         let mut results = results.into_iter();
         for (index, flight) in flights {
             let result = match &refused {

@@ -13,12 +13,20 @@ use crate::fill::{Epoch, Token};
 use crate::lease::Publication;
 use crate::nonce::nonce;
 use crate::time::Time;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Leases under one prefix.
 pub(crate) struct Leases<L> {
     steps: Arc<Steps<L>>,
+}
+
+// Not derived, as that would ask it of the link.
+impl<L> Clone for Leases<L> {
+    fn clone(&self) -> Self {
+        Self { steps: Arc::clone(&self.steps) }
+    }
 }
 
 /// A lease that is held, or may be.
@@ -100,6 +108,17 @@ impl<L: Link> Held<L> {
         } else {
             self.is_over = true;
             Ok(false)
+        }
+    }
+
+    /// Renews it at once and then each third of `ttl`, until it is lost or `pause` says that it is enough.
+    pub(crate) async fn keep<P: Future<Output = bool>>(&mut self, ttl: Duration, mut pause: impl FnMut(Duration) -> P) {
+        loop {
+            // Without an answer it is asked again, for as long as there is time left.
+            let _ = self.renew(ttl).await;
+            if self.is_lost() || !pause((ttl / 3).max(Duration::from_millis(1))).await {
+                return;
+            }
         }
     }
 

@@ -7,7 +7,10 @@ use super::key::CacheKey;
 use super::link::Link;
 use super::standalone::{Held, Leases};
 use crate::lease::Publication;
+use futures_lite::future::or;
+use futures_timer::Delay;
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,13 +27,18 @@ use std::time::Duration;
 ///
 /// # smol::block_on(async {
 /// let leases = RedisLease::builder().prefix("reports").lease("redis://localhost:6379")?;
-/// if let Some(lease) = leases.acquire("daily", Duration::from_secs(30)).await? {
-///     let report = b"all is well";
-///     lease.store(report, Duration::from_secs(24 * 3_600)).await?;
+/// let today = "2025-01-31";
+/// if let Some(lease) = leases.acquire(today, Duration::from_secs(30)).await? {
+///     // Another may have done it before.
+///     if leases.get(today).await?.is_none() {
+///         let report = b"all is well";
+///         lease.store(report, Duration::from_secs(24 * 3_600)).await?;
+///     }
 /// }
 /// # Ok::<(), oneflight_cache::redis::Error>(())
 /// # }).unwrap();
 /// ```
+#[derive(Clone)]
 pub struct RedisLease(pub(super) Leases<AnyLink>);
 
 impl RedisLease {
@@ -52,7 +60,8 @@ impl RedisLease {
         Builder::new()
     }
 
-    /// Takes the lease of `key` for `ttl`, in whole milliseconds; `None` if another has it.
+    /// Takes the lease of `key` for `ttl`, in whole milliseconds; `None` if another has it. It is free again as soon as another has
+    /// stored its value: [`get`](Self::get) tells whether there is one.
     ///
     /// # Errors
     ///
@@ -174,6 +183,47 @@ impl HeldLease {
     /// ```
     pub async fn renew(&mut self, ttl: Duration) -> Result<bool, Error> {
         self.0.renew(ttl).await
+    }
+
+    /// Does `work`, and meanwhile lets the lease last `ttl` from now on, by renewing it at once and then each third of that. If it is
+    /// lost, or may be, the work is dropped, and there is no output.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, so is the work. The lease is still held.
+    ///
+    /// # Panics
+    ///
+    /// If the work does. The lease is still held.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # smol::block_on(async {
+    /// use oneflight_cache::redis::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease("redis://localhost:6379")?;
+    /// let ttl = Duration::from_secs(30);
+    /// if let Some(mut lease) = leases.acquire("2025-01-31", ttl).await? {
+    ///     let slow_query = async { "all is well" };
+    ///     if let Some(report) = lease.renew_while(ttl, slow_query).await {
+    ///         lease.store(report.as_bytes(), Duration::from_secs(24 * 3_600)).await?;
+    ///     }
+    /// }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn renew_while<F: Future>(&mut self, ttl: Duration, work: F) -> Option<F::Output> {
+        let renewing = self.0.keep(ttl, async |pause| {
+            Delay::new(pause).await;
+            true
+        });
+        or(async { Some(work.await) }, async {
+            renewing.await;
+            None
+        })
+        .await
     }
 
     /// Whether it is lost, or may be: its time is up as far as this process knows, or the server has said so. It asks nobody.

@@ -8,6 +8,9 @@ use super::standalone::{Held, Leases};
 use crate::lease::Publication;
 use crate::time::block_on;
 use std::fmt;
+use std::future::ready;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 /// Leases without a cache, for threads: of several processes one does something, and the others need not.
@@ -26,12 +29,19 @@ use std::time::Duration;
 /// use std::time::Duration;
 ///
 /// let leases = RedisLease::builder().prefix("reports").lease_blocking("redis://localhost:6379")?;
-/// if let Some(lease) = leases.acquire("daily", Duration::from_secs(30))? {
-///     let report = b"all is well";
-///     lease.store(report, Duration::from_secs(24 * 3_600))?;
+/// let today = "2025-01-31";
+/// if let Some(lease) = leases.acquire(today, Duration::from_secs(30))? {
+///     // Another may have done it before.
+///     if leases.get(today)?.is_none() {
+///         let report = b"all is well";
+///         lease.store(report, Duration::from_secs(24 * 3_600))?;
+///     } else {
+///         lease.release()?;
+///     }
 /// }
 /// # Ok::<(), oneflight_cache::redis::Error>(())
 /// ```
+#[derive(Clone)]
 pub struct RedisLease(pub(super) Leases<BlockingLink>);
 
 impl RedisLease {
@@ -51,7 +61,8 @@ impl RedisLease {
         Builder::new()
     }
 
-    /// Takes the lease of `key` for `ttl`, in whole milliseconds; `None` if another has it.
+    /// Takes the lease of `key` for `ttl`, in whole milliseconds; `None` if another has it. It is free again as soon as another has
+    /// stored its value: [`get`](Self::get) tells whether there is one.
     ///
     /// # Errors
     ///
@@ -149,6 +160,46 @@ impl HeldLease {
     /// ```
     pub fn renew(&mut self, ttl: Duration) -> Result<bool, Error> {
         block_on(self.0.renew(ttl))
+    }
+
+    /// Does `work`, and meanwhile lets the lease last `ttl` from now on, by renewing it at once and then each third of that, in a thread
+    /// of its own. If it is lost, or may be, the work goes on all the same: [`is_lost`](Self::is_lost) tells it afterwards, and
+    /// [`store`](Self::store) does not replace what is newer.
+    ///
+    /// # Blocking
+    ///
+    /// For as long as the work takes, and a renewal that has begun.
+    ///
+    /// # Panics
+    ///
+    /// If the work does, and before it begins if the system has no thread. The lease is still held.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use oneflight_cache::redis::blocking::RedisLease;
+    /// use std::time::Duration;
+    ///
+    /// let leases = RedisLease::builder().prefix("reports").lease_blocking("redis://localhost:6379")?;
+    /// let ttl = Duration::from_secs(30);
+    /// if let Some(mut lease) = leases.acquire("2025-01-31", ttl)? {
+    ///     let slow_query = || "all is well";
+    ///     let report = lease.renew_while(ttl, slow_query);
+    ///     lease.store(report.as_bytes(), Duration::from_secs(24 * 3_600))?;
+    /// }
+    /// # Ok::<(), oneflight_cache::redis::Error>(())
+    /// ```
+    pub fn renew_while<T>(&mut self, ttl: Duration, work: impl FnOnce() -> T) -> T {
+        let (done, pause) = mpsc::channel::<()>();
+        thread::scope(|scope| {
+            let lease = &mut self.0;
+            scope.spawn(move || {
+                block_on(lease.keep(ttl, |time| ready(pause.recv_timeout(time) == Err(RecvTimeoutError::Timeout))));
+            });
+            // Dropped as soon as the work has ended, however it does.
+            let _done = done;
+            work()
+        })
     }
 
     /// Whether it is lost, or may be: its time is up as far as this process knows, or the server has said so. It asks nobody.

@@ -1,6 +1,7 @@
 //! Two tiers as one store, for tasks and for threads.
 
-use super::{Tiered, Writing};
+use super::Tiered;
+use super::near::Writing;
 use crate::entry::Entry;
 use crate::fill::{Epoch, Token};
 use crate::lease::{Acquired, Announces, BlockingLease, Claim, Lease, Publication, Told, Watch};
@@ -23,6 +24,18 @@ where
 
     fn lease(&self) -> Option<&Self> {
         self.far.lease().map(|_| self)
+    }
+
+    fn near(&self, key: &Q, now: Time) -> Option<Entry<V>> {
+        self.find(key, now)
+    }
+
+    fn near_writes(&self, key: &Q) -> Option<u64> {
+        Some(self.near.writes(self.far.key_number(key)))
+    }
+
+    fn keep_near(&self, key: &Q, entry: Entry<V>, writes: u64) {
+        self.keep(key, entry, writes);
     }
 
     async fn get(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, S::Error> {
@@ -90,8 +103,9 @@ where
         now: Time,
     ) -> Result<Publication, S::Error> {
         let request = self.request(key, now);
-        let publication = leases(self.far.lease()).publish(key, token, epoch, entry.clone(), now).await?;
-        Ok(request.published(key, &entry, publication))
+        let copied = request.copy(key, &entry);
+        let publication = leases(self.far.lease()).publish(key, token, epoch, entry, now).await?;
+        Ok(request.published(copied, publication))
     }
 
     async fn release(&self, key: &Q, token: Token) -> Result<(), S::Error> {
@@ -124,6 +138,18 @@ where
 
     fn lease(&self) -> Option<&Self> {
         self.far.lease().map(|_| self)
+    }
+
+    fn near(&self, key: &Q, now: Time) -> Option<Entry<V>> {
+        self.find(key, now)
+    }
+
+    fn near_writes(&self, key: &Q) -> Option<u64> {
+        Some(self.near.writes(self.far.key_number(key)))
+    }
+
+    fn keep_near(&self, key: &Q, entry: Entry<V>, writes: u64) {
+        self.keep(key, entry, writes);
     }
 
     fn get(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, S::Error> {
@@ -187,8 +213,9 @@ where
         now: Time,
     ) -> Result<Publication, S::Error> {
         let request = self.request(key, now);
-        let publication = leases(self.far.lease()).publish(key, token, epoch, entry.clone(), now)?;
-        Ok(request.published(key, &entry, publication))
+        let copied = request.copy(key, &entry);
+        let publication = leases(self.far.lease()).publish(key, token, epoch, entry, now)?;
+        Ok(request.published(copied, publication))
     }
 
     fn release(&self, key: &Q, token: Token) -> Result<(), S::Error> {

@@ -447,6 +447,35 @@ fn a_thread_waits_for_another_process_no_longer_than_it_may() {
     });
 }
 
+/// It stores what it has the leases of.
+#[test]
+fn a_batch_of_a_thread_waits_for_another_process_no_longer_than_it_may() {
+    crate::support::limits::within_limit(|| {
+        let (server, clock) = server();
+        let cache = awake(builder::<u32>(&clock).store(server.another_process())).build_blocking();
+        hold(&server, "k", 7, SECOND * 60);
+        let load = |keys: Vec<&str>| {
+            assert_eq!(keys, ["b"]);
+            Ok(vec![1])
+        };
+        let limited = cache.call_many(["b", "k"]).timeout(Duration::from_millis(50)).get_or_load(load);
+        assert!(matches!(limited, Err(Error::Deadline)));
+        assert_eq!(*cache.get("b").unwrap().unwrap(), 1);
+        let (other, held) = (cache.clone(), cache.stats().held);
+        let limited = run(move || {
+            let call = other.call_many(["k"]).timeout(Duration::from_millis(300));
+            call.get_or_load(|_| unreachable!("another process loads"))
+        });
+        until("it waits", || cache.stats().held > held);
+        let follower = cache.clone();
+        let follower = run(move || told(follower.get_or_load("k", || Ok(2))));
+        until("it follows", || cache.waiters("k") == 1);
+        assert!(matches!(limited.end(), Err(Error::Deadline)));
+        BlockingLease::<str, u32>::release(&server, "k", 7).unwrap();
+        assert_eq!(follower.end(), (2, Source::Loaded));
+    });
+}
+
 #[test]
 fn an_entry_may_be_older_than_the_process_that_reads_it() {
     let (server, clock) = server();

@@ -2,13 +2,14 @@
 
 use crate::support::gate::Gate;
 use crate::support::limits::{until, within_limit};
+use crate::support::model::ModelStore;
 use crate::support::run::{aged, joining, loading, run, told, uncalled};
 use crate::support::stores::{Map, Request};
 use crate::support::task_ways::{Executor, TaskCache, Tasks};
 use crate::support::way::{Answer, AnyCache, Fail, Made, SECOND, TTL, builder, cache, cache_in, inline_cache};
 use futures_lite::future::{block_on, pending, poll_once, yield_now};
 use oneflight_cache::test_util::ManualClock;
-use oneflight_cache::{BoxFuture, Cache, Error, Memory, Policy, Source};
+use oneflight_cache::{Blocking, BoxFuture, Cache, Error, Memory, Policy, Source};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -54,6 +55,26 @@ fn a_leader_that_is_dropped_hands_the_load_on() {
 }
 
 #[test]
+fn a_load_that_is_dropped_asks_a_blocking_store_nothing() {
+    within_limit(|| {
+        let clock = ManualClock::new();
+        let server = ModelStore::<u32>::new(clock.clone());
+        let cache: Cache<String, u32, Fail, _> = builder(&clock).store(Blocking(server.another_process())).build();
+        block_on(async {
+            let mut load = Box::pin(cache.get_or_load("k", pending));
+            assert!(poll_once(&mut load).await.is_none());
+            assert!(server.is_held("k"));
+            server.take_steps();
+            drop(load);
+            assert_eq!(server.take_steps(), [""; 0]);
+            clock.advance(SECOND * 5);
+            assert_eq!(told(cache.get_or_load("k", || ok(1)).await), (1, Source::Loaded));
+            assert_eq!(cache.stats().held, 0, "the lease has run out");
+        });
+    });
+}
+
+#[test]
 fn a_lone_leader_that_is_dropped_leaves_the_key_free() {
     within_limit(|| {
         let (cache, _) = plain(|builder| builder.max_loads(1).max_waiters(0));
@@ -64,6 +85,61 @@ fn a_lone_leader_that_is_dropped_leaves_the_key_free() {
             assert_eq!(told(cache.get_or_load("k", || ok(2)).await), (2, Source::Loaded));
         });
     });
+}
+
+/// Also one whose loader then panics.
+fn a_detached_load_goes_on_when_its_callers_have_left(executor: Executor) {
+    let kept: Arc<Mutex<Vec<BoxFuture>>> = Arc::default();
+    let spawner = {
+        let kept = Arc::clone(&kept);
+        move |work| kept.lock().unwrap().push(work)
+    };
+    let (cache, _) = plain(|builder| builder.spawner(spawner).detach_loads(true).max_loads(1));
+    let gate = Arc::new(Mutex::new(false));
+    let loader = |value: u32| {
+        let gate = Arc::clone(&gate);
+        move || async move {
+            while !*gate.lock().unwrap() {
+                yield_now().await;
+            }
+            assert!(value > 0, "a loader's panic");
+            Ok(value)
+        }
+    };
+    let spawned = || std::mem::take(&mut *kept.lock().unwrap());
+    block_on(async {
+        let mut first = Box::pin(cache.get_or_load("k", loader(1)));
+        let mut second = Box::pin(cache.get_or_load("k", || ok(2)));
+        assert!(poll_once(&mut first).await.is_none() && poll_once(&mut second).await.is_none());
+        drop(first);
+        assert!(kept.lock().unwrap().is_empty(), "another waits for it");
+        drop(second);
+        let mut third = Box::pin(cache.get_or_load("k", || ok(3)));
+        assert!(poll_once(&mut third).await.is_none(), "it joins");
+        *gate.lock().unwrap() = true;
+        for work in spawned() {
+            executor.drive(work);
+        }
+        assert_eq!(told(third.await).0, 1);
+        assert_eq!(told(cache.get_or_load("k", || ok(4)).await), (1, Source::Hit));
+
+        *gate.lock().unwrap() = false;
+        let mut fails = Box::pin(cache.get_or_load("panics", loader(0)));
+        assert!(poll_once(&mut fails).await.is_none());
+        drop(fails);
+        *gate.lock().unwrap() = true;
+        for work in spawned() {
+            executor.drive(work);
+        }
+        assert_eq!(told(cache.get_or_load("panics", || ok(5)).await), (5, Source::Loaded));
+    });
+    assert_eq!((cache.stats().loads, cache.stats().load_errors), (3, 1));
+}
+
+#[test]
+#[should_panic(expected = "detach_loads needs a spawner")]
+fn loads_are_not_detached_without_a_spawner() {
+    plain(|builder| builder.detach_loads(true));
 }
 
 /// As its documentation says. A call's own time limit ends its wait.
@@ -183,6 +259,13 @@ fn a_call_with_a_deadline_ends_and_the_load_goes_on_for_others(executor: Executo
     let limited = run({
         let cache = cache.clone();
         move || call(&cache, SECOND)
+    });
+    until("it waits", || cache.waiters("k") == 1 && clock.sleepers() > 0);
+    clock.advance(SECOND);
+    assert!(matches!(limited.end(), Err(Error::Deadline)));
+    let limited = run({
+        let cache = cache.cache.clone();
+        move || executor.drive(async move { cache.call("k").timeout(SECOND).refresh(pending).await })
     });
     until("it waits", || cache.waiters("k") == 1 && clock.sleepers() > 0);
     clock.advance(SECOND);
@@ -309,7 +392,14 @@ fn a_loader_that_calls_the_cache_for_its_own_key_is_told(executor: Executor) {
     });
 }
 
+/// Also one that a batch has drawn, which ends with the old value.
 fn closing_drops_a_refresh_that_does_not_end(executor: Executor) {
+    for of_batch in [false, true] {
+        closing_drops_a_refresh(executor, of_batch);
+    }
+}
+
+fn closing_drops_a_refresh(executor: Executor, of_batch: bool) {
     let clock = ManualClock::new();
     let cache: Plain = builder(&clock).early_refresh(EAGER).spawner(move |task| executor.spawn(task)).build();
     let (begun, dropped) = (Gate::new(), Gate::new());
@@ -328,12 +418,22 @@ fn closing_drops_a_refresh_that_does_not_end(executor: Executor) {
             let never = move || async move {
                 let _tell = tell;
                 begun.open();
-                pending().await
+                pending::<Result<u32, Fail>>().await
             };
-            assert_eq!(told(cache.get_or_load("k", never).await), (1, Source::Early));
+            if of_batch {
+                let mut never = Some(never);
+                let load = |_| {
+                    let loading = never.take().expect("called once")();
+                    async { loading.await.map(|value| vec![value]) }
+                };
+                let many = cache.get_or_load_many(["k"], load).await;
+                assert_eq!(told(many.map(|mut many| many.remove(0))), (1, Source::Early));
+            } else {
+                assert_eq!(told(cache.get_or_load("k", never).await), (1, Source::Early));
+            }
         }
     };
-    executor.drive(drive);
+    let driven = run(move || executor.drive(drive));
     // Otherwise it might find the value expired, and end.
     begun.wait();
     let closing = run({
@@ -344,6 +444,7 @@ fn closing_drops_a_refresh_that_does_not_end(executor: Executor) {
     clock.advance(SECOND);
     assert!(!closing.end());
     dropped.wait();
+    driven.end();
 }
 
 macro_rules! on_each {
@@ -367,6 +468,7 @@ macro_rules! on_each {
 
 on_each! {
     a_load_that_takes_too_long_is_dropped_and_all_are_told;
+    a_detached_load_goes_on_when_its_callers_have_left;
     a_call_with_a_deadline_ends_and_the_load_goes_on_for_others;
     a_deadline_ends_with_the_old_value_where_there_is_one;
     j4_whatever_a_spawner_does_the_hit_returns_and_a_later_one_may_refresh;

@@ -2,7 +2,7 @@
 
 use crate::support::gate::Gate;
 use crate::support::limits::{until, within_limit};
-use crate::support::run::{Runs, failure, loading, refreshing, run, told, uncalled};
+use crate::support::run::{Runs, failure, joining, loading, refreshing, run, told, uncalled};
 use crate::support::stores::{Map, Request};
 use crate::support::thread_way::Threads;
 use crate::support::way::{Fail, SECOND, TTL, cache, cache_in, inline_cache};
@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 const EAGER: Policy = Policy::Eager { window: 0.5 };
 /// Passes soon.
 const SOON: Duration = Duration::from_millis(20);
+/// For what must begin before it has passed.
+const LONG: Duration = Duration::from_secs(1);
 
 #[test]
 fn past_the_age_of_a_stuck_load_one_of_those_who_wait_leads_another() {
@@ -36,6 +38,51 @@ fn past_the_age_of_a_stuck_load_one_of_those_who_wait_leads_another() {
     });
 }
 
+/// A loader that hangs, as one of a database without a time limit does.
+#[test]
+fn i5_an_old_value_is_served_if_the_load_of_another_hangs() {
+    within_limit(|| {
+        let set = |builder: crate::support::way::Made<u32>| builder.load_timeout(LONG).stale_if_error(TTL);
+        let (cache, clock) = cache::<Threads, u32>(set);
+        cache.put("k", 1).unwrap();
+        clock.advance(TTL);
+        let stuck = loading(&cache, "k", || Ok(2));
+        let waiting = [(); 3].map(|()| joining(&cache, "k", uncalled()));
+        for caller in waiting {
+            assert_eq!(told(caller.end()), (1, Source::Stale));
+        }
+        // Nobody waits again before the back-off is over, and then one leads.
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Stale));
+        clock.advance(SECOND * 4);
+        assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Loaded));
+        drop(stuck.end());
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (3, Source::Hit));
+    });
+}
+
+#[test]
+fn i5_a_batch_serves_old_values_if_the_loads_of_others_hang() {
+    within_limit(|| {
+        let set = |builder: crate::support::way::Made<u32>| builder.load_timeout(LONG).stale_if_error(TTL);
+        let (cache, clock) = cache::<Threads, u32>(set);
+        cache.put("a", 1).unwrap();
+        clock.advance(TTL);
+        let stuck = loading(&cache, "a", || Ok(2));
+        let mut calls = Vec::new();
+        let load = |keys: Vec<&'static str>| {
+            let values = vec![3; keys.len()];
+            calls.push(keys);
+            Ok(values)
+        };
+        let values = cache.get_or_load_many(["b", "a"], load).unwrap();
+        let values: Vec<_> = values.iter().map(|it| (it.value, it.source)).collect();
+        assert_eq!(values, [(3, Source::Loaded), (1, Source::Stale)]);
+        assert_eq!(calls, [["b"]]);
+        assert_eq!(told(cache.get_or_load("a", uncalled())), (1, Source::Stale), "it is held up");
+        drop(stuck.end());
+    });
+}
+
 #[test]
 fn a_call_with_a_deadline_ends_and_the_load_goes_on_for_others() {
     within_limit(|| {
@@ -50,6 +97,44 @@ fn a_call_with_a_deadline_ends_and_the_load_goes_on_for_others() {
         assert_eq!(told(on.end()), (1, Source::Loaded));
         assert_eq!(told(old.end()), (8, Source::Loaded));
         assert_eq!(told(cache.call("k").timeout(SOON).get_or_load(uncalled())), (1, Source::Hit));
+    });
+}
+
+#[test]
+fn calls_of_other_kinds_end_at_their_deadlines_as_well() {
+    within_limit(|| {
+        let (cache, clock) = cache::<Threads, u32>(|builder| builder.stale_if_error(TTL));
+        cache.put("old", 7).unwrap();
+        clock.advance(TTL);
+        let (on, old) = (loading(&cache, "k", || Ok(1)), loading(&cache, "old", || Ok(8)));
+        for limit in [SOON, Duration::ZERO] {
+            let call = |key: &'static str| cache.call(key).timeout(limit);
+            assert!(matches!(call("k").get_or_load_inline(uncalled()), Err(Error::Deadline)));
+            assert_eq!(told(call("old").get_or_load_inline(uncalled())), (7, Source::Stale));
+            assert!(matches!(call("k").refresh(uncalled()), Err(Error::Deadline)));
+            assert!(matches!(call("old").refresh(uncalled()), Err(Error::Deadline)), "it wants no old value");
+            let many = |keys: [&'static str; 2]| {
+                cache.call_many(keys).timeout(limit).get_or_load(|_| unreachable!("others load them"))
+            };
+            assert!(matches!(many(["old", "k"]), Err(Error::Deadline)));
+            let values = many(["old", "old"]).unwrap();
+            assert_eq!(values.iter().map(|it| (it.value, it.source)).collect::<Vec<_>>(), [(7, Source::Stale); 2]);
+            // What it leads it loads all the same.
+            cache.invalidate("own").unwrap();
+            let load = |keys: Vec<&str>| {
+                assert_eq!(keys, ["own"]);
+                Ok(vec![5])
+            };
+            assert!(matches!(cache.call_many(["own", "k"]).timeout(limit).get_or_load(load), Err(Error::Deadline)));
+            assert_eq!(*cache.get("own").unwrap().unwrap(), 5);
+        }
+        assert_eq!(cache.waiters("k") + cache.waiters("old"), 0);
+        assert_eq!(told(on.end()), (1, Source::Loaded));
+        assert_eq!(told(old.end()), (8, Source::Loaded));
+        assert_eq!(told(cache.call("k").timeout(SOON).get_or_load_inline(uncalled())), (1, Source::Hit));
+        assert_eq!(told(cache.call("k").timeout(SOON).refresh(|| Ok(2))), (2, Source::Loaded));
+        assert_eq!(told(cache.call("k").bypass().refresh(|| Ok(3))), (3, Source::Loaded));
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
     });
 }
 

@@ -2,11 +2,14 @@
 
 use super::leases::{hold, server, wait_for};
 use crate::support::limits::until;
-use crate::support::model::ModelStore;
-use crate::support::run::{loading, refreshing, run, told, uncalled};
-use crate::support::way::{AnyCache, Fail, Made, Refreshes, SECOND, TTL, Way, builder};
+use crate::support::model::{Failure, ModelStore};
+use crate::support::run::{joining, loading, refreshing, run, told, uncalled};
+use crate::support::way::{AnyCache, Fail, Made, Refreshes, SECOND, TTL, Way, builder, share_of};
 use oneflight_cache::test_util::ManualClock;
-use oneflight_cache::{Policy, Source, Tiered};
+use oneflight_cache::{BlockingStore, Entry, Policy, Source, Tiered, Time};
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 type Store = Tiered<String, u32, ModelStore<u32>>;
@@ -159,4 +162,193 @@ pub(crate) fn a_take_over_works_through_both_tiers<W: Way>() {
     wait_for(&caller, &clock, Duration::from_millis(20));
     assert_eq!(told(caller.end()), (1, Source::Loaded));
     assert_eq!(a.stats().taken_over, 1);
+}
+
+/// A process that keeps what it reads near for a minute, with "k" there.
+fn with_one_near<W: Way>(failures: u32) -> (ModelStore<u32>, ManualClock, Cache<W>) {
+    let (server, clock) = server();
+    let store = Tiered::new(100, SECOND * 60, server.another_process());
+    let builder = builder(&clock).store(store).breaker(failures, SECOND * 10).rng(|| 0.5);
+    let cache: Cache<W> = W::Cache::with(builder, Refreshes::Beside);
+    cache.put("k", 1).unwrap();
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+    (server, clock, cache)
+}
+
+pub(crate) fn what_is_near_is_served_while_the_server_is_left_alone<W: Way>() {
+    let (server, clock, cache) = with_one_near::<W>(3);
+    server.set_failure(Some(Failure::LosesRequest));
+    for other in ["a", "b"] {
+        assert_eq!(told(cache.get_or_load(other, || Ok(0))), (0, Source::Loaded));
+    }
+    assert_eq!(cache.stats().breaker_opened, 1);
+    server.take_steps();
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+    assert_eq!(cache.get("k").unwrap().unwrap().value, 1);
+    // When one may try again, what is near is no answer.
+    clock.advance(SECOND * 10);
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+    assert_eq!(told(cache.get_or_load("c", || Ok(0))), (0, Source::Loaded));
+    assert_eq!(server.take_steps(), ["get"], "one tries, and it is left alone again");
+    server.set_failure(None);
+    clock.advance(SECOND * 10);
+    assert_eq!(told(cache.get_or_load("d", || Ok(2))), (2, Source::Loaded));
+    assert!(server.take_steps().contains(&"publish"));
+}
+
+pub(crate) fn what_is_near_does_not_count_as_an_answer_of_the_server<W: Way>() {
+    let (server, _, cache) = with_one_near::<W>(5);
+    server.set_failure(Some(Failure::LosesRequest));
+    // Each miss makes fewer requests than five.
+    for other in ["a", "b", "c"] {
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+        assert_eq!(told(cache.get_or_load(other, || Ok(0))), (0, Source::Loaded));
+    }
+    assert_eq!(cache.stats().breaker_opened, 1);
+}
+
+pub(crate) fn of_a_batch_what_is_near_is_not_loaded_though_the_server_fails<W: Way>() {
+    for failures in [0, 1] {
+        let (server, _, cache) = with_one_near::<W>(failures);
+        server.set_failure(Some(Failure::LosesRequest));
+        for other in ["x", "y"] {
+            let values = cache.get_or_load_many(&[other, "k", other], move |keys| {
+                assert_eq!(keys, [other]);
+                Ok(vec![2])
+            });
+            assert_eq!(values.unwrap().iter().map(|it| it.value).collect::<Vec<_>>(), [2, 1, 2]);
+        }
+    }
+}
+
+/// Under random calls of all kinds, more keys than fit, and panics now and then.
+pub(crate) fn what_is_near_weighs_no_more_than_there_is_room_for_whatever_panics<W: Way>() {
+    let (server, clock) = server();
+    let panics = Arc::new(AtomicBool::new(false));
+    let weigh = {
+        let panics = Arc::clone(&panics);
+        move |key: &String, value: &u32| {
+            assert_eq!(*key, value.to_string());
+            if panics.load(Ordering::SeqCst) {
+                // Without the noise of a hook.
+                resume_unwind(Box::new(Fail(*value)));
+            }
+            if *value == 7 { 1_000 } else { 1 }
+        }
+    };
+    let store = Tiered::weighted(20, weigh, SECOND * 60, server.another_process());
+    let cache: Cache<W> = W::Cache::with(builder(&clock).store(store), Refreshes::Beside);
+    let mut random = fastrand::Rng::with_seed(7);
+    for _ in 0..20_000 / share_of::<W>() {
+        panics.store(random.u32(..20) == 0, Ordering::SeqCst);
+        let (key, kind) = (random.u32(..60), random.u8(..8));
+        let name = key.to_string();
+        match kind {
+            0 => cache.put(&name, key).unwrap(),
+            1 => cache.invalidate(&name).unwrap(),
+            2 => assert_eq!(cache.get_or_load_many(&[&name], move |_| Ok(vec![key])).unwrap()[0].value, key),
+            _ => assert_eq!(told(cache.get_or_load(&name, move || Ok(key))).0, key),
+        }
+        let near = cache.store();
+        assert!(near.near_len() <= 20);
+        assert_eq!(near.near_weight(), near.near_len() as u64);
+    }
+    assert!(cache.store().near_evictions() > 0);
+    panics.store(true, Ordering::SeqCst);
+    cache.invalidate_all().unwrap();
+    assert_eq!((cache.store().near_len(), cache.store().near_weight()), (0, 0));
+    let load = loading(&cache, "8", || Ok(8));
+    let waits = joining(&cache, "8", uncalled());
+    assert_eq!((told(load.end()), told(waits.end())), ((8, Source::Loaded), (8, Source::Joined)));
+    assert_eq!(cache.store().near_len(), 0, "it is in the store all the same");
+    panics.store(false, Ordering::SeqCst);
+    assert_eq!(told(cache.get_or_load("8", uncalled())), (8, Source::Hit));
+    assert_eq!(told(cache.get_or_load("7", || Ok(7))), (7, Source::Loaded));
+    assert_eq!(cache.store().near_weight(), 1, "what is too large is not kept near");
+    assert_eq!(told(cache.get_or_load("7", uncalled())), (7, Source::Hit));
+}
+
+pub(crate) fn what_is_loaded_past_the_server_is_near_for_a_short_life<W: Way>() {
+    for failure in [Failure::LosesRequest, Failure::Refuses] {
+        // The second is left alone after its first request.
+        for failures in [0, 1] {
+            let (server, clock) = server();
+            let cache = process::<W>(&server, &clock, |builder| builder.breaker(failures, SECOND * 10));
+            server.set_failure(Some(failure));
+            assert_eq!(told(cache.get_or_load("k", || Ok(1))), (1, Source::Loaded));
+            assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+            for _ in 0..2 {
+                let values = cache.get_or_load_many(&["k", "l"], |keys| {
+                    assert_eq!(keys, ["l"]);
+                    Ok(vec![2])
+                });
+                assert_eq!(values.unwrap().iter().map(|it| it.value).collect::<Vec<_>>(), [1, 2]);
+            }
+            clock.advance(SECOND);
+            assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Loaded));
+            assert_eq!((cache.stats().loads, cache.store().near_len()), (3, 2));
+            server.set_failure(None);
+            clock.advance(SECOND * 20);
+            assert_eq!(told(cache.get_or_load("k", || Ok(4))), (4, Source::Loaded), "the server has none of these");
+        }
+    }
+}
+
+pub(crate) fn a_write_wins_over_what_is_loaded_past_the_server<W: Way>() {
+    type Write<C> = fn(&C);
+    let writes: [Write<Cache<W>>; 3] =
+        [|cache| drop(cache.put("k", 5)), |cache| drop(cache.invalidate("k")), |cache| drop(cache.invalidate_all())];
+    for write in writes {
+        let (server, clock) = server();
+        let cache = process::<W>(&server, &clock, |builder| builder);
+        server.set_failure(Some(Failure::LosesRequest));
+        let load = loading(&cache, "k", || Ok(1));
+        write(&cache);
+        assert_eq!(told(load.end()), (1, Source::Loaded));
+        assert_eq!(cache.store().near_len(), 0);
+        // What is near goes, too.
+        assert_eq!(told(cache.get_or_load("k", || Ok(2))), (2, Source::Loaded));
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
+        write(&cache);
+        assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Loaded));
+    }
+    // One of another process, once the server answers again.
+    let (server, clock) = server();
+    let [a, b] = [(); 2].map(|()| process::<W>(&server, &clock, |builder| builder.breaker(0, SECOND)));
+    server.set_failure(Some(Failure::LosesRequest));
+    let load = loading(&a, "k", || Ok(1));
+    server.set_failure(None);
+    b.put("k", 2).unwrap();
+    assert_eq!(told(load.end()), (1, Source::Loaded));
+    assert_eq!(told(a.get_or_load("k", uncalled())), (2, Source::Hit));
+}
+
+/// Also while nothing in the cache tells yet that the load is void.
+#[test]
+fn what_is_loaded_past_the_server_is_not_near_if_the_key_was_written_since() {
+    let (server, _) = server();
+    let (store, other) = (Tiered::new(100, SECOND, server.another_process()), server.another_process());
+    let entry = || {
+        let now = Time::START;
+        Entry::new(1, 1, now, now.after(TTL), now.after(TTL), SECOND)
+    };
+    let writes: [&dyn Fn(); 5] = [
+        &|| assert!(BlockingStore::<str, u32>::put(&store, "k", entry(), Time::START).is_err()),
+        &|| assert!(BlockingStore::<str, u32>::remove(&store, "k").is_err()),
+        &|| assert!(BlockingStore::<str, u32>::clear(&store).is_err()),
+        &|| BlockingStore::<str, u32>::remove(&other, "k").unwrap(),
+        &|| BlockingStore::<str, u32>::clear(&other).unwrap(),
+    ];
+    let keep = |meanwhile: &dyn Fn()| {
+        let writes = BlockingStore::<str, u32>::near_writes(&store, "k").unwrap();
+        meanwhile();
+        BlockingStore::<str, u32>::keep_near(&store, "k", entry(), writes);
+        store.near_len()
+    };
+    for (number, write) in writes.into_iter().enumerate() {
+        // The server need not answer for a write of this process to be known.
+        server.set_failure((number < 3).then_some(Failure::LosesRequest));
+        assert_eq!(keep(write), 0);
+        assert_eq!(keep(&|| ()), 1);
+    }
 }

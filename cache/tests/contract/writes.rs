@@ -67,6 +67,21 @@ pub(crate) fn i1_an_invalidated_load_that_ends_last_overwrites_nothing<W: Way>()
     }
 }
 
+/// I1.
+pub(crate) fn i1_several_keys_are_invalidated_in_one_call_as_each_would_be<W: Way>() {
+    let (cache, _) = cache::<W, u32>(|builder| builder);
+    for key in ["a", "other"] {
+        cache.put(key, 1).unwrap();
+    }
+    let load = loading(&cache, "b", || Ok(2));
+    cache.invalidate_many(&["a", "b", "a", "none"]).unwrap();
+    assert!(cache.get("a").unwrap().is_none());
+    assert_eq!(told(cache.get_or_load("b", || Ok(3))), (3, Source::Loaded));
+    assert_eq!(told(load.end()), (2, Source::Loaded));
+    assert_eq!(told(cache.get_or_load("b", uncalled())), (3, Source::Hit));
+    assert_eq!(told(cache.get_or_load("other", uncalled())), (1, Source::Hit));
+}
+
 /// I2.
 pub(crate) fn i2_a_put_during_a_load_wins<W: Way>() {
     let (cache, _) = cache::<W, u32>(|builder| builder);

@@ -4,9 +4,10 @@ use crate::bench::SECOND;
 use crate::redis_support::proxy::{Fault, Mode};
 use crate::redis_support::server::Server;
 use crate::redis_support::until;
-use futures_lite::future::poll_once;
+use futures_lite::future::{pending, poll_once};
 use oneflight_cache::lease::Publication;
 use oneflight_cache::redis::{RedisLease, blocking};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 const TTL: Duration = Duration::from_secs(100);
@@ -157,4 +158,57 @@ fn by_a_client_of_ones_own_and_on_a_cluster() {
         assert!(lease.release().await.unwrap());
     });
     assert!(RedisLease::builder().lease_cluster(Vec::<String>::new()).is_err());
+}
+
+/// The lease would be up before the work is done.
+#[test]
+fn it_is_renewed_while_the_work_goes_on() {
+    let server = Server::start();
+    let (leases, others) = (leases(&server), leases(&server).clone());
+    let ttl = SECOND;
+    let renewals = || server.calls("pexpire");
+    let enough = |before: u64| {
+        until("it is renewed", || (renewals() >= before + 4).then_some(()));
+        assert!(others.acquire("k", TTL).unwrap().is_none());
+        7
+    };
+    let mut lease = leases.acquire("k", ttl).unwrap().expect("it is free");
+    assert_eq!(lease.renew_while(ttl, || enough(renewals())), 7);
+    assert!(!lease.is_lost());
+    let result = catch_unwind(AssertUnwindSafe(|| lease.renew_while(ttl, || panic!("it fails"))));
+    assert!(result.is_err() && lease.release().unwrap());
+
+    smol::block_on(async {
+        let tasks = RedisLease::builder().prefix("jobs").lease(&server.url()).unwrap();
+        let mut lease = tasks.acquire("k", ttl).await.unwrap().expect("it is free");
+        let before = renewals();
+        let work = async {
+            while renewals() < before + 4 {
+                smol::Timer::after(SECOND / 100).await;
+            }
+            enough(before)
+        };
+        assert_eq!(lease.renew_while(ttl, work).await, Some(7));
+        assert!(lease.release().await.unwrap());
+    });
+}
+
+#[test]
+fn work_whose_lease_is_lost_is_dropped_or_its_lease_tells_so() {
+    let server = Server::start();
+    let leases = leases(&server);
+    let mut lease = leases.acquire("k", TTL).unwrap().expect("it is free");
+    forget_lease(&server);
+    lease.renew_while(SECOND, || until("it is lost", || (server.calls("evalsha") >= 2).then_some(())));
+    assert!(lease.is_lost());
+
+    smol::block_on(async {
+        let leases = RedisLease::builder().prefix("jobs").lease(&server.url()).unwrap();
+        let mut lease = leases.acquire("k", TTL).await.unwrap().expect("it is free");
+        forget_lease(&server);
+        assert_eq!(lease.renew_while(SECOND, pending::<()>()).await, None);
+        assert!(lease.is_lost());
+        let mut lease = leases.acquire("k", TTL).await.unwrap().expect("it is free");
+        assert_eq!(lease.renew_while(TTL, async { 7 }).await, Some(7), "the work comes first");
+    });
 }

@@ -23,6 +23,11 @@ impl<T> Running<T> {
         self.0.join().unwrap_or_else(|payload| resume_unwind(payload))
     }
 
+    /// What it comes to, or its panic.
+    pub(crate) fn outcome(self) -> std::thread::Result<T> {
+        self.0.join()
+    }
+
     pub(crate) fn panic(self) -> Box<dyn Any + Send> {
         self.0.join().err().expect("it panics")
     }

@@ -75,6 +75,10 @@ fn begun<T: Send + 'static>(loader: impl FnOnce() -> T + Send + 'static) -> impl
     smol::unblock(loader)
 }
 
+fn owned(keys: &[&str]) -> Vec<String> {
+    keys.iter().map(|&key| key.to_owned()).collect()
+}
+
 /// The cache for tasks, on the executor that was chosen.
 pub(crate) struct Tasks;
 
@@ -118,6 +122,11 @@ impl<V: Value, S: AnyStore<V>> AnyCache<V, S> for TaskCache<V, S> {
         self.executor.drive(async move { cache.get(key.as_str()).await })
     }
 
+    fn get_many(&self, keys: &[&str]) -> Result<Vec<Option<Fetched<V>>>, Error<Fail>> {
+        let (cache, keys) = (self.cache.clone(), owned(keys));
+        self.executor.drive(async move { cache.get_many(keys.iter().map(String::as_str)).await })
+    }
+
     fn put(&self, key: &str, value: V) -> Result<(), Error<Fail>> {
         let (cache, key) = (self.cache.clone(), key.to_owned());
         self.executor.drive(async move { cache.put(key.as_str(), value).await })
@@ -133,6 +142,11 @@ impl<V: Value, S: AnyStore<V>> AnyCache<V, S> for TaskCache<V, S> {
         self.executor.drive(async move { cache.invalidate(key.as_str()).await })
     }
 
+    fn invalidate_many(&self, keys: &[&str]) -> Result<(), Error<Fail>> {
+        let (cache, keys) = (self.cache.clone(), owned(keys));
+        self.executor.drive(async move { cache.invalidate_many(keys.iter().map(String::as_str)).await })
+    }
+
     fn invalidate_all(&self) -> Result<(), Error<Fail>> {
         let cache = self.cache.clone();
         self.executor.drive(async move { cache.invalidate_all().await })
@@ -144,8 +158,7 @@ impl<V: Value, S: AnyStore<V>> AnyCache<V, S> for TaskCache<V, S> {
     }
 
     fn boxed_get_or_load_many(&self, keys: &[&str], loader: BatchLoader<V>) -> Result<Vec<Fetched<V>>, Error<Fail>> {
-        let cache = self.cache.clone();
-        let keys: Vec<String> = keys.iter().map(|&key| key.to_owned()).collect();
+        let (cache, keys) = (self.cache.clone(), owned(keys));
         self.executor.drive(async move {
             let load = |keys: Vec<&str>| {
                 let keys = keys.into_iter().map(str::to_owned).collect();

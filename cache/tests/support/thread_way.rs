@@ -28,6 +28,10 @@ impl<V: Value, S: AnyStore<V>> AnyCache<V, S> for Cache<String, V, Fail, S> {
         Self::get(self, key)
     }
 
+    fn get_many(&self, keys: &[&str]) -> Result<Vec<Option<Fetched<V>>>, Error<Fail>> {
+        Self::get_many(self, keys.iter().copied())
+    }
+
     fn put(&self, key: &str, value: V) -> Result<(), Error<Fail>> {
         Self::put(self, key, value)
     }
@@ -38,6 +42,10 @@ impl<V: Value, S: AnyStore<V>> AnyCache<V, S> for Cache<String, V, Fail, S> {
 
     fn invalidate(&self, key: &str) -> Result<(), Error<Fail>> {
         Self::invalidate(self, key)
+    }
+
+    fn invalidate_many(&self, keys: &[&str]) -> Result<(), Error<Fail>> {
+        Self::invalidate_many(self, keys.iter().copied())
     }
 
     fn invalidate_all(&self) -> Result<(), Error<Fail>> {

@@ -56,9 +56,11 @@ pub(crate) trait AnyCache<V: Value, S: AnyStore<V>>: Clone + Send + Sync + 'stat
     fn boxed_get_or_load(&self, key: &str, loader: Loader<V>) -> Answer<V>;
     fn boxed_bypass(&self, key: &str, loader: Loader<V>) -> Answer<V>;
     fn get(&self, key: &str) -> Result<Option<Fetched<V>>, Error<Fail>>;
+    fn get_many(&self, keys: &[&str]) -> Result<Vec<Option<Fetched<V>>>, Error<Fail>>;
     fn put(&self, key: &str, value: V) -> Result<(), Error<Fail>>;
     fn put_with_ttl(&self, key: &str, value: V, ttl: Duration) -> Result<(), Error<Fail>>;
     fn invalidate(&self, key: &str) -> Result<(), Error<Fail>>;
+    fn invalidate_many(&self, keys: &[&str]) -> Result<(), Error<Fail>>;
     fn invalidate_all(&self) -> Result<(), Error<Fail>>;
     fn boxed_refresh(&self, key: &str, loader: Loader<V>) -> Answer<V>;
     fn boxed_get_or_load_many(&self, keys: &[&str], loader: BatchLoader<V>) -> Result<Vec<Fetched<V>>, Error<Fail>>;

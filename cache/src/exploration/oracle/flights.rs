@@ -163,7 +163,7 @@ impl Oracle {
                 self.end(flight, End::Nothing);
             }
             Outcome::Panic => {
-                self.counts.load_errors += 1;
+                self.fail(flight);
                 self.flights[flight].loader = None;
                 // To whose loader it is, if that is still there; the others go on with their own.
                 if !self.actors[owner].is_over {

@@ -129,6 +129,11 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                 if is_refused || (is_not_kept && self.has_old) {
                     self.remove_old().await;
                 }
+                if let Some(writes) = self.near_writes
+                    && let Some(entry) = self.found.take()
+                {
+                    self.inner.store.keep_near(self.key, entry, writes);
+                }
                 self.loaded = Some(value);
                 Event::LoadOk { store }
             }
@@ -195,6 +200,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             Event::Invalidated => self.inner.counters.add(Count::Invalidated),
             _ => {}
         }
+        self.inner.note_evictions::<K>();
         event
     }
 

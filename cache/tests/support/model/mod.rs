@@ -16,7 +16,17 @@ use oneflight_cache::Clock;
 use oneflight_cache::fill::Version;
 use oneflight_cache::lease::{Push, Watch};
 use server::{Server, Value, Watcher};
+use std::cell::Cell;
 use std::sync::{Arc, Mutex};
+
+std::thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the server is at work in this thread. A real one makes no clones of values: these are no harm of the cache's.
+pub(crate) fn is_inside() -> bool {
+    INSIDE.get()
+}
 
 /// One process's way to the server. A clone is the same process's.
 pub(crate) struct ModelStore<V> {
@@ -104,7 +114,11 @@ impl<V: Clone> ModelStore<V> {
     }
 
     fn with<T>(&self, step: impl FnOnce(&mut Server<V>) -> T) -> T {
-        step(&mut self.server.lock().expect("nothing panics while it is held"))
+        let mut server = self.server.lock().expect("nothing panics while it is held");
+        let was_inside = INSIDE.replace(true);
+        let done = step(&mut server);
+        INSIDE.set(was_inside);
+        done
     }
 
     fn request<T>(

@@ -1,0 +1,127 @@
+//! What one call for several keys may ask for.
+
+use super::Cache;
+use crate::entry::Fetched;
+use crate::error::{Error, of_each};
+use crate::helpers::deadline;
+use crate::store::BlockingStore;
+use hashbrown::Equivalent;
+use std::fmt;
+use std::hash::Hash;
+use std::time::Duration;
+
+/// One call for several keys with options of its own, made by [`Cache::call_many`]. Nothing happens until
+/// [`get_or_load`](Self::get_or_load).
+///
+/// # Examples
+///
+/// ```
+/// # use oneflight_cache::blocking::Cache;
+/// # use std::time::Duration;
+/// let users: Cache<u32, String> = Cache::builder().build_blocking();
+/// let load = |ids: Vec<&u32>| Ok(ids.iter().map(|id| format!("user {id}")).collect());
+/// let names = users.call_many(&[3, 1]).timeout(Duration::from_secs(1)).get_or_load(load)?;
+/// assert_eq!(*names[1], "user 1");
+/// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+/// ```
+#[must_use = "a call does nothing until `get_or_load`"]
+pub struct CallMany<'a, C, I> {
+    cache: &'a C,
+    keys: I,
+    timeout: Option<Duration>,
+}
+
+impl<C, I> CallMany<'_, C, I> {
+    /// How long the call may take, as of [`Call::timeout`](crate::Call::timeout). Then it ends with [`Error::Deadline`], or with old
+    /// values if each key that has come to nothing has one that may be served [if a load fails](crate::Builder::stale_if_error).
+    ///
+    /// The load of those keys that it leads is not interrupted. With a store that processes share it does not begin to load when
+    /// its time is up.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::blocking::Cache;
+    /// # use std::time::Duration;
+    /// let users: Cache<u32, String> = Cache::builder().build_blocking();
+    /// users.put(&1, "Ada".to_owned())?;
+    /// let call = users.call_many(&[1]).timeout(Duration::from_millis(50));
+    /// assert_eq!(*call.get_or_load(|_| Err("it is there".into()))?[0], "Ada");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+}
+
+impl<K, V, E, S, I> CallMany<'_, Cache<K, V, E, S>, I>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    S: BlockingStore<K, V>,
+{
+    /// See [`Cache::get_or_load_many`].
+    ///
+    /// # Blocking
+    ///
+    /// As there.
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`Error::Deadline`].
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::blocking::Cache;
+    /// # use std::time::Duration;
+    /// let users: Cache<u32, String> = Cache::builder().build_blocking();
+    /// let load = |ids: Vec<&u32>| Ok(ids.iter().map(|id| format!("user {id}")).collect());
+    /// let names = users.call_many(&[3]).timeout(Duration::from_millis(50)).get_or_load(load)?;
+    /// assert_eq!(*names[0], "user 3");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
+    pub fn get_or_load<'q, Q>(
+        self,
+        mut loader: impl FnMut(Vec<&'q Q>) -> Result<Vec<V>, E>,
+    ) -> Result<Vec<Fetched<V>>, Error<E>>
+    where
+        I: IntoIterator<Item = &'q Q>,
+        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
+        S: BlockingStore<Q, V>,
+    {
+        let until = self.timeout.and_then(deadline);
+        self.cache.load_many_until(self.keys, until, |missing| of_each(loader(missing)))
+    }
+}
+
+impl<K, V, E, S> Cache<K, V, E, S> {
+    /// A call for several keys with options of its own. What [`get_or_load_many`](Self::get_or_load_many) is without one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use oneflight_cache::blocking::Cache;
+    /// # use std::time::Duration;
+    /// let users: Cache<u32, String> = Cache::builder().build_blocking();
+    /// let load = |ids: Vec<&u32>| Ok(ids.iter().map(|id| format!("user {id}")).collect());
+    /// let names = users.call_many(&[3]).timeout(Duration::from_millis(50)).get_or_load(load)?;
+    /// assert_eq!(*names[0], "user 3");
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// ```
+    pub fn call_many<I>(&self, keys: I) -> CallMany<'_, Self, I> {
+        CallMany { cache: self, keys, timeout: None }
+    }
+}
+
+impl<C, I> fmt::Debug for CallMany<'_, C, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallMany").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}
