@@ -4,7 +4,7 @@
 //! cargo run -p oneflight-cache --example collector
 //! ```
 
-use oneflight_cache::{Cache, Collector, Error, StoreError};
+use oneflight_cache::{BoxError, Cache, Collector, Error};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -17,7 +17,7 @@ struct Database {
 
 impl Database {
     /// `select name from users where id in (..)`
-    async fn names(&self, ids: &[u32]) -> Result<Vec<String>, StoreError> {
+    async fn names(&self, ids: &[u32]) -> Result<Vec<String>, BoxError> {
         self.statements.fetch_add(1, Ordering::Relaxed);
         smol::Timer::after(Duration::from_millis(5)).await;
         Ok(ids.iter().map(|id| format!("user {id}")).collect())
@@ -25,12 +25,12 @@ impl Database {
 }
 
 /// What shows one post knows nothing of the others.
-async fn post(number: u32, authors: &Collector<u32, String>) -> Result<String, Error<oneflight_cache::BoxError>> {
+async fn post(number: u32, authors: &Collector<u32, String>) -> Result<String, Error<BoxError>> {
     let author = authors.load(&(number % 30)).await?;
     Ok(format!("post {number} by {}", *author))
 }
 
-fn main() -> Result<(), Error<oneflight_cache::BoxError>> {
+fn main() -> Result<(), Error<BoxError>> {
     let database = Arc::new(Database::default());
     let cache = Cache::builder().ttl(Duration::from_secs(60)).build();
     let authors = cache.collector({

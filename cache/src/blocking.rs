@@ -198,7 +198,7 @@ where
         let inner = &self.shared.inner;
         let now = inner.now();
         let found = block_on(inner.get::<Q>(key, now)).map_err(|failure| Error::Store(failure.error))?;
-        Ok(found.and_then(|entry| inner.served(entry, now)))
+        Ok(inner.served(found, now))
     }
 
     /// Stores `value`. It wins over every load and refresh of `key` that is on: what these come to is not stored, and whoever

@@ -46,7 +46,7 @@ use std::time::Duration;
 /// | [`on_store_error`](Self::on_store_error) | it loads past the store |
 /// | [`max_uncached_loads`](Self::max_uncached_loads) | 64 at once |
 /// | [`breaker`](Self::breaker) | after 3 requests without an answer none for 1 s |
-#[cfg_attr(feature = "metrics", doc = "| [`name`](Self::name) | empty |")]
+#[cfg_attr(any(feature = "metrics", feature = "tracing"), doc = "| [`name`](Self::name) | empty |")]
 ///
 /// # Examples
 ///
@@ -68,8 +68,6 @@ pub struct Builder<K, V, E = BoxError, S = Memory<K, V>> {
     spawner: Option<Arc<Spawner>>,
     detach_loads: bool,
     helper_threads: usize,
-    #[cfg(feature = "metrics")]
-    name: String,
     types: PhantomData<fn() -> (K, E)>,
 }
 
@@ -99,6 +97,8 @@ impl<K: Hash + Eq, V: Clone, E> Builder<K, V, E> {
             clock: AnyClock::system(),
             timer: Arc::new(futures_timer::Delay::new),
             random: None,
+            #[cfg(any(feature = "metrics", feature = "tracing"))]
+            name: String::new(),
         };
         Self {
             store: Memory::new(CAPACITY),
@@ -106,8 +106,6 @@ impl<K: Hash + Eq, V: Clone, E> Builder<K, V, E> {
             spawner: None,
             detach_loads: false,
             helper_threads: 2,
-            #[cfg(feature = "metrics")]
-            name: String::new(),
             types: PhantomData,
         }
     }
@@ -162,8 +160,6 @@ impl<K, V, E, S> Builder<K, V, E, S> {
             spawner: self.spawner,
             detach_loads: self.detach_loads,
             helper_threads: self.helper_threads,
-            #[cfg(feature = "metrics")]
-            name: self.name,
             types: PhantomData,
         }
     }
@@ -297,7 +293,26 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         self
     }
 
-    /// What the cache is called in metrics: the value of the label `cache`.
+    /// What the cache is called in metrics and in events: the value of their label or field `cache`.
+    ///
+    /// With the feature `metrics` a cache asks the recorder for handles once, in [`build`](Self::build) or
+    /// [`build_blocking`](Self::build_blocking): install the recorder first, or nothing is counted there. All but
+    /// `oneflight_cache_load_seconds` are counters, of what [`Stats`](crate::Stats) tells:
+    ///
+    /// | name | is |
+    /// |---|---|
+    /// | `oneflight_cache_requests_total` | by the label `outcome`: `hit`, `early`, `stale`, `miss` |
+    /// | `oneflight_cache_joins_total` | `joins` |
+    /// | `oneflight_cache_loads_total` | `loads` |
+    /// | `oneflight_cache_load_seconds` | a histogram of load times, in seconds |
+    /// | `oneflight_cache_load_errors_total` | `load_errors` |
+    /// | `oneflight_cache_refreshes_total` | `refreshes` |
+    /// | `oneflight_cache_refreshes_ducked_total` | `ducked` |
+    /// | `oneflight_cache_invalidated_loads_total` | `invalidated` |
+    /// | `oneflight_cache_overloaded_total` | `overloaded` |
+    /// | `oneflight_cache_store_errors_total` | `store_errors` |
+    /// | `oneflight_cache_evictions_total` | `evictions`, told when something is stored |
+    /// | `oneflight_cache_lease_events_total` | by the label `event`: `held`, `waited`, `taken_over`, `lost`, `late`, `superseded`, `fallback` (`fallbacks`), `breaker_opened` |
     ///
     /// # Examples
     ///
@@ -307,9 +322,9 @@ impl<K, V, E, S> Builder<K, V, E, S> {
     /// let cache: Cache<String, String> = Cache::builder().name("pages").build();
     /// # let _ = cache;
     /// ```
-    #[cfg(feature = "metrics")]
+    #[cfg(any(feature = "metrics", feature = "tracing"))]
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
+        self.config.name = name.into();
         self
     }
 
@@ -334,15 +349,9 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         E: Send + Sync + 'static,
         S: Store<K, V>,
     {
-        let inner = Inner::new::<K>(
-            self.store,
-            self.config,
-            #[cfg(feature = "metrics")]
-            &self.name,
-        );
         let missing = self.detach_loads && self.spawner.is_none();
         assert!(!missing, "oneflight-cache: detach_loads needs a spawner, see Builder::spawner");
-        Cache::new(inner, self.spawner, self.detach_loads)
+        Cache::new(Inner::new::<K>(self.store, self.config), self.spawner, self.detach_loads)
     }
 
     /// The cache for threads.
@@ -362,13 +371,7 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         E: Send + Sync + 'static,
         S: BlockingStore<K, V>,
     {
-        let inner = Inner::new::<K>(
-            Blocking(self.store),
-            self.config,
-            #[cfg(feature = "metrics")]
-            &self.name,
-        );
-        blocking::Cache::new(inner, self.helper_threads)
+        blocking::Cache::new(Inner::new::<K>(Blocking(self.store), self.config), self.helper_threads)
     }
 }
 

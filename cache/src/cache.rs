@@ -203,7 +203,7 @@ where
         let inner = &self.shared.inner;
         let now = inner.now();
         let found = inner.get::<Q>(key, now).await.map_err(|failure| Error::Store(failure.error))?;
-        Ok(found.and_then(|entry| inner.served(entry, now)))
+        Ok(inner.served(found, now))
     }
 
     /// Stores `value`. It wins over every load and refresh of `key` that is on: what these come to is not stored, and whoever

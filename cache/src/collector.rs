@@ -50,14 +50,14 @@ use std::sync::Arc;
 /// # Examples
 ///
 /// ```
-/// use oneflight_cache::{Cache, Collector, StoreError};
+/// use oneflight_cache::{BoxError, Cache, Collector};
 /// use std::time::Duration;
 ///
 /// struct Users(Collector<u64, String>);
 ///
 /// # smol::block_on(async {
 /// let load = |ids: Vec<u64>| async move {
-///     Ok::<_, StoreError>(ids.iter().map(|id| format!("user {id}")).collect::<Vec<_>>())
+///     Ok::<_, BoxError>(ids.iter().map(|id| format!("user {id}")).collect::<Vec<_>>())
 /// };
 /// let cache = Cache::builder().ttl(Duration::from_secs(30)).build();
 /// let users = Users(cache.collector(load).window(Duration::from_millis(2)).build());
@@ -100,7 +100,7 @@ where
             self.group.do_call(&asked.batch, run)
         }));
         let landed = landed.await;
-        asked.iter().zip(&landed).flat_map(|(asked, landed)| asked.outcomes(landed)).collect()
+        asked.into_iter().zip(&landed).flat_map(|(asked, landed)| asked.outcomes(landed)).collect()
     }
 }
 
@@ -131,11 +131,11 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{Cache, StoreError};
+    /// # use oneflight_cache::{BoxError, Cache};
     /// # smol::block_on(async {
     /// let cache: Cache<String, usize> = Cache::builder().build();
     /// let lengths = cache.collector(|words: Vec<String>| async move {
-    ///     words.iter().map(|word| Ok::<_, StoreError>(word.len())).collect::<Vec<_>>()
+    ///     words.iter().map(|word| Ok::<_, BoxError>(word.len())).collect::<Vec<_>>()
     /// });
     /// assert_eq!(*lengths.build().load("four").await?, 4);
     /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
@@ -171,11 +171,11 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{Cache, StoreError};
+    /// # use oneflight_cache::{BoxError, Cache};
     /// # smol::block_on(async {
     /// let cache: Cache<String, usize> = Cache::builder().build();
     /// let lengths = cache.collector(|words: Vec<String>| async move {
-    ///     words.iter().map(|word| Ok::<_, StoreError>(word.len())).collect::<Vec<_>>()
+    ///     words.iter().map(|word| Ok::<_, BoxError>(word.len())).collect::<Vec<_>>()
     /// });
     /// let found = lengths.build().load_many(["four", "to"]).await?;
     /// assert_eq!((*found[0], *found[1]), (4, 2));
@@ -201,10 +201,10 @@ impl<K, V, E, S> Collector<K, V, E, S> {
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{Cache, StoreError};
+    /// # use oneflight_cache::{BoxError, Cache};
     /// # smol::block_on(async {
     /// let cache: Cache<u64, u64> = Cache::builder().build();
-    /// let same = cache.collector(|keys: Vec<u64>| async { Ok::<_, StoreError>(keys) }).build();
+    /// let same = cache.collector(|keys: Vec<u64>| async { Ok::<_, BoxError>(keys) }).build();
     /// same.load(&7).await?;
     /// same.cache().invalidate(&7).await?;
     /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
@@ -219,9 +219,9 @@ impl<K, V, E, S> Collector<K, V, E, S> {
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{Cache, StoreError};
+    /// # use oneflight_cache::{BoxError, Cache};
     /// let cache: Cache<u64, u64> = Cache::builder().build();
-    /// let same = cache.collector(|keys: Vec<u64>| async { Ok::<_, StoreError>(keys) }).build();
+    /// let same = cache.collector(|keys: Vec<u64>| async { Ok::<_, BoxError>(keys) }).build();
     /// assert_eq!(same.gathered(), 0);
     /// ```
     pub fn gathered(&self) -> usize {

@@ -25,6 +25,9 @@ pub(crate) struct Config<V> {
     pub(crate) clock: AnyClock,
     pub(crate) timer: Arc<dyn Timer>,
     pub(crate) random: Option<Arc<dyn Fn() -> f64 + Send + Sync>>,
+    /// What the cache is called in metrics and events.
+    #[cfg(any(feature = "metrics", feature = "tracing"))]
+    pub(crate) name: String,
 }
 
 /// What is to be done about a store that several processes share.

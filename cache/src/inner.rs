@@ -122,7 +122,7 @@ pub(crate) struct Leave {
 }
 
 impl<V, S> Inner<V, S> {
-    pub(crate) fn new<K>(store: S, config: Config<V>, #[cfg(feature = "metrics")] name: &str) -> Self
+    pub(crate) fn new<K>(store: S, config: Config<V>) -> Self
     where
         S: Store<K, V>,
     {
@@ -131,17 +131,23 @@ impl<V, S> Inner<V, S> {
             store,
             loading: Gate::new(config.max_loads),
             refreshing: Gate::awaited(config.max_refreshes),
-            config,
-            loads: Arc::new(Loads::new()),
             counters: Counters::new(
                 #[cfg(feature = "metrics")]
-                name,
+                &config.name,
             ),
+            config,
+            loads: Arc::new(Loads::new()),
             coalescing: AtomicBool::new(true),
             early_refresh: AtomicBool::new(true),
             closed: AtomicBool::new(false),
             usual_cost: AtomicU64::new(0),
         }
+    }
+
+    /// What the cache is called in events.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn name(&self) -> &str {
+        &self.config.name
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -261,7 +267,7 @@ impl<V, S> Inner<V, S> {
     pub(crate) fn store_failed(&self, error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
         self.counters.add(Count::StoreErrors);
         #[cfg(feature = "tracing")]
-        tracing::warn!(target: "oneflight_cache", %error, "the store failed");
+        tracing::warn!(target: "oneflight_cache", cache = self.name(), %error, "the store failed");
         Arc::new(error)
     }
 
@@ -299,6 +305,16 @@ impl<V, S> Inner<V, S> {
     where
         S: Store<K, V>,
     {
+        self.note_evictions::<K>();
         self.counters.stats(self.store.evictions())
+    }
+
+    /// Something was stored, which may have pushed out something else.
+    pub(crate) fn note_evictions<Q: ?Sized>(&self)
+    where
+        S: Store<Q, V>,
+    {
+        #[cfg(feature = "metrics")]
+        self.counters.evicted(self.store.evictions());
     }
 }

@@ -81,6 +81,7 @@ mod plan;
 mod primitive;
 #[cfg(feature = "redis")]
 pub mod redis;
+mod room;
 mod sharing;
 mod stats;
 mod store;

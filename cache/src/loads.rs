@@ -8,6 +8,7 @@ mod load;
 pub(crate) use load::{Load, Unwanted};
 
 use crate::primitive::{Mutex, WriteLock, Writing};
+use crate::room::after_burst;
 use crate::time::Time;
 use crossbeam_utils::CachePadded;
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -115,6 +116,7 @@ impl Shard {
             end(state);
             if state.is_idle() && state.not_before == Time::START {
                 entry.remove();
+                self.shrink();
             }
         }
     }
@@ -124,6 +126,15 @@ impl Shard {
         if self.keys.len() >= self.sweep_at {
             self.keys.retain(|state| !state.is_idle() || state.not_before > now);
             self.sweep_at = (self.keys.len() * 2).max(64);
+            self.shrink();
+        }
+    }
+
+    /// Gives memory back, once many keys are forgotten.
+    #[inline]
+    fn shrink(&mut self) {
+        if let Some(room) = after_burst(self.keys.len(), self.keys.capacity()) {
+            self.keys.shrink_to(room, |state| state.hash.0);
         }
     }
 }
@@ -268,6 +279,12 @@ impl Loads {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().keys.len()).sum()
+    }
+
+    /// How many keys the largest shard has room for.
+    #[cfg(test)]
+    pub(crate) fn capacity(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().keys.capacity()).max().unwrap_or(0)
     }
 
     fn end(&self, hash: KeyHash, end: impl FnOnce(&mut State)) {

@@ -2,11 +2,13 @@
 
 use crate::stats::Count;
 use metrics::{Counter, Histogram, counter, histogram};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Handles into the recorder that was installed when the cache was made.
 pub(crate) struct Exported {
     requests: [Counter; 4],
+    joins: Counter,
     loads: Counter,
     refreshes: Counter,
     ducked: Counter,
@@ -15,6 +17,9 @@ pub(crate) struct Exported {
     invalidated: Counter,
     overloaded: Counter,
     leases: [Counter; 8],
+    evictions: Counter,
+    /// How many of the store's evictions were told.
+    evicted: AtomicU64,
     load_seconds: Histogram,
 }
 
@@ -24,7 +29,8 @@ impl Exported {
         let outcome = |outcome: &'static str| counter!("oneflight_cache_requests_total", "cache" => cache.to_owned(), "outcome" => outcome);
         let lease = |event: &'static str| counter!("oneflight_cache_lease_events_total", "cache" => cache.to_owned(), "event" => event);
         Self {
-            requests: ["hit", "early", "stale", "joined"].map(outcome),
+            requests: ["hit", "early", "stale", "miss"].map(outcome),
+            joins: count("oneflight_cache_joins_total"),
             loads: count("oneflight_cache_loads_total"),
             refreshes: count("oneflight_cache_refreshes_total"),
             ducked: count("oneflight_cache_refreshes_ducked_total"),
@@ -34,6 +40,8 @@ impl Exported {
             overloaded: count("oneflight_cache_overloaded_total"),
             leases: ["held", "waited", "taken_over", "lost", "late", "superseded", "fallback", "breaker_opened"]
                 .map(lease),
+            evictions: count("oneflight_cache_evictions_total"),
+            evicted: AtomicU64::new(0),
             load_seconds: histogram!("oneflight_cache_load_seconds", "cache" => cache.to_owned()),
         }
     }
@@ -44,7 +52,8 @@ impl Exported {
             Count::Hits => &self.requests[0],
             Count::Early => &self.requests[1],
             Count::Stale => &self.requests[2],
-            Count::Joins => &self.requests[3],
+            Count::Misses => &self.requests[3],
+            Count::Joins => &self.joins,
             Count::Loads => &self.loads,
             Count::Refreshes => &self.refreshes,
             Count::Ducked => &self.ducked,
@@ -64,7 +73,18 @@ impl Exported {
         counter.increment(1);
     }
 
+    /// So many so far. Each is told once, by whoever sees it first.
+    pub(crate) fn evicted(&self, evictions: u64) {
+        if self.evicted.load(Ordering::Relaxed) < evictions {
+            let told = self.evicted.fetch_max(evictions, Ordering::Relaxed);
+            self.evictions.increment(evictions.saturating_sub(told));
+        }
+    }
+
     pub(crate) fn took(&self, load: Duration) {
         self.load_seconds.record(load.as_secs_f64());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,19 +20,19 @@ pub(crate) enum Plan<V> {
 
 impl<V, S> Inner<V, S> {
     pub(crate) fn plan(&self, found: Option<Entry<V>>, now: Time, hash: impl Fn() -> KeyHash) -> Plan<V> {
-        let Some(entry) = found else { return Plan::Load { seen: None, instead: None } };
+        let Some(entry) = found else { return self.missed(None, None) };
         let verdict = self.config.judge(&entry, now);
         let (plain, refreshed) = match verdict {
             Verdict::Calm | Verdict::Fresh => (Source::Hit, Source::Early),
             Verdict::Stale => (Source::Stale, Source::Stale),
             Verdict::IfError if self.loads.may_try(hash(), now) => {
                 let seen = Seen { version: entry.version(), is_usable: true };
-                return Plan::Load { seen: Some(seen), instead: Some(entry) };
+                return self.missed(Some(seen), Some(entry));
             }
             Verdict::IfError => return Plan::Serve(self.fetched(entry, Source::Stale, now)),
             Verdict::Gone => {
                 let seen = Seen { version: entry.version(), is_usable: false };
-                return Plan::Load { seen: Some(seen), instead: None };
+                return self.missed(Some(seen), None);
             }
         };
         match self.leave_to_refresh(&entry, verdict, now, hash) {
@@ -41,14 +41,23 @@ impl<V, S> Inner<V, S> {
         }
     }
 
+    fn missed(&self, seen: Option<Seen>, instead: Option<Entry<V>>) -> Plan<V> {
+        self.counters.add(Count::Misses);
+        Plan::Load { seen, instead }
+    }
+
     /// The value of an entry, for a caller that only looks, if it may be served.
     #[inline]
-    pub(crate) fn served(&self, entry: Entry<V>, now: Time) -> Option<Fetched<V>> {
-        match self.config.judge(&entry, now) {
+    pub(crate) fn served(&self, found: Option<Entry<V>>, now: Time) -> Option<Fetched<V>> {
+        let served = found.and_then(|entry| match self.config.judge(&entry, now) {
             Verdict::Calm | Verdict::Fresh => Some(self.fetched(entry, Source::Hit, now)),
             Verdict::Stale => Some(self.fetched(entry, Source::Stale, now)),
             Verdict::IfError | Verdict::Gone => None,
+        });
+        if served.is_none() {
+            self.counters.add(Count::Misses);
         }
+        served
     }
 
     /// The value of an entry, for a caller.

@@ -16,7 +16,7 @@ use stripes::Stripes;
 ///     users.get_or_load(&7, || Ok("Ada".to_owned()))?;
 /// }
 /// let stats = users.stats();
-/// assert_eq!((stats.loads, stats.hits + stats.early), (1, 3));
+/// assert_eq!((stats.misses, stats.loads, stats.hits + stats.early), (1, 1, 3));
 /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,13 @@ pub struct Stats {
     pub early: u64,
     /// Calls that got a value that was not fresh any more.
     pub stale: u64,
+    /// Calls of `get` and `get_or_load`, and keys of `get_many`, `get_or_load_many` and a collector, that found no value they could be
+    /// served: there was none, or it was too old, or the store failed. What became of them is told by the other numbers: a call that
+    /// loaded, or waited, or got an old value [instead](crate::Builder::stale_if_error) of an error, or was refused. A `get` that
+    /// returns the store's error is not among them, nor are calls that bypass the cache or refresh, whatever there is.
+    ///
+    /// The hit ratio is `(hits + early + stale) / (hits + early + stale + misses)`.
+    pub misses: u64,
     /// Runs of a loader, those of refreshes and of calls that bypass the cache included. A batch counts once for the keys that it
     /// loads together. A [collector](crate::Collector) counts as its callers do: `load` as one key, `load_many` as a batch.
     pub loads: u64,
@@ -159,6 +166,7 @@ pub(crate) enum Count {
     Hits,
     Early,
     Stale,
+    Misses,
     Loads,
     Joins,
     Refreshes,
@@ -177,7 +185,7 @@ pub(crate) enum Count {
     BreakerOpened,
 }
 
-const COUNTS: usize = Count::BreakerOpened as usize + 1;
+pub(crate) const COUNTS: usize = Count::BreakerOpened as usize + 1;
 
 /// A cell for each count, and then one for each bucket of load times.
 const CELLS: usize = COUNTS + BUCKETS;
@@ -210,12 +218,19 @@ impl Counters {
         self.exported.took(load);
     }
 
+    /// The store has given up so many entries so far.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn evicted(&self, evictions: u64) {
+        self.exported.evicted(evictions);
+    }
+
     pub(crate) fn stats(&self, evictions: u64) -> Stats {
         let sum = |count: Count| self.stripes.sum(count as usize);
         Stats {
             hits: sum(Count::Hits),
             early: sum(Count::Early),
             stale: sum(Count::Stale),
+            misses: sum(Count::Misses),
             loads: sum(Count::Loads),
             joins: sum(Count::Joins),
             refreshes: sum(Count::Refreshes),

@@ -37,11 +37,14 @@ impl Subscriber for Told {
 fn events_tell_of_loads_and_failures_and_neither_keys_nor_values() {
     let told = Told::default();
     tracing::subscriber::with_default(told.clone(), || {
-        let cache: oneflight_cache::blocking::Cache<String, String> = Cache::builder().build_blocking();
+        let cache: oneflight_cache::blocking::Cache<String, String> = Cache::builder().name("pages").build_blocking();
         cache.get_or_load("secret key", || Ok("secret value".to_owned())).unwrap();
         cache.get_or_load("another", || Err("secret error".into())).unwrap_err();
     });
-    let told = told.0.lock().unwrap().join("\n");
+    let told = told.0.lock().unwrap();
+    let of_this_cache = told.iter().filter(|field| *field == "cache=\"pages\"").count();
+    assert_eq!(of_this_cache, 2, "{told:?}");
+    let told = told.join("\n");
     assert!(told.contains("message=loaded") && told.contains("message=the load failed"), "{told}");
     assert!(!told.contains("secret"), "{told}");
 }

@@ -49,15 +49,30 @@ impl Recorder for Kept {
 fn metrics_count_what_the_stats_count() {
     let kept = Kept::default();
     let cache: oneflight_cache::blocking::Cache<u32, u32> =
-        metrics::with_local_recorder(&kept, || Cache::builder().name("users").build_blocking());
+        metrics::with_local_recorder(&kept, || Cache::builder().name("users").capacity(10).build_blocking());
     cache.get_or_load(&1, || Ok(1)).unwrap();
     cache.get_or_load(&1, || Ok(1)).unwrap();
     cache.get_or_load(&1, || Ok(1)).unwrap();
     cache.get_or_load(&2, || Err("it fails".into())).unwrap_err();
+    assert!(cache.get(&3).unwrap().is_none());
+    cache.get_or_load_many(&[1, 3, 4, 4], |keys| Ok(keys.iter().map(|_| 0).collect())).unwrap();
     let stats = cache.stats();
-    assert_eq!((stats.hits, stats.loads, stats.load_errors), (2, 2, 1));
-    assert_eq!(kept.get("oneflight_cache_requests_total cache=users outcome=hit"), 2);
-    assert_eq!(kept.get("oneflight_cache_loads_total cache=users"), 2);
+    assert_eq!((stats.hits, stats.misses, stats.loads, stats.load_errors), (3, 6, 3, 1));
+    assert_eq!(kept.get("oneflight_cache_requests_total cache=users outcome=hit"), 3);
+    assert_eq!(kept.get("oneflight_cache_requests_total cache=users outcome=miss"), 6);
+    assert_eq!(kept.get("oneflight_cache_loads_total cache=users"), 3);
     assert_eq!(kept.get("oneflight_cache_load_errors_total cache=users"), 1);
-    assert_eq!(kept.get("oneflight_cache_load_seconds cache=users"), 2);
+    assert_eq!(kept.get("oneflight_cache_load_seconds cache=users"), 3);
+    // What a put pushes out, and what a load does.
+    for put in 0..100 {
+        cache.put(&put, 0).unwrap();
+    }
+    let evicted = || kept.get("oneflight_cache_evictions_total cache=users");
+    let by_puts = evicted();
+    assert!(by_puts > 0);
+    for loaded in 100..200 {
+        cache.get_or_load(&loaded, || Ok(0)).unwrap();
+    }
+    assert!(evicted() > by_puts);
+    assert_eq!(evicted(), cache.stats().evictions);
 }

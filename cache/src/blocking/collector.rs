@@ -13,6 +13,7 @@ use oneflight::SyncGroup;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Gathers the keys that threads ask for one by one, and loads those together that are neither stored nor being loaded: see
 /// [`Cache::collector`].
@@ -24,12 +25,12 @@ use std::sync::Arc;
 /// # Examples
 ///
 /// ```
-/// use oneflight_cache::StoreError;
+/// use oneflight_cache::BoxError;
 /// use oneflight_cache::blocking::{Cache, Collector};
 ///
 /// struct Users(Collector<u64, String>);
 ///
-/// let load = |ids: Vec<u64>| Ok::<_, StoreError>(ids.iter().map(|id| format!("user {id}")).collect::<Vec<_>>());
+/// let load = |ids: Vec<u64>| Ok::<_, BoxError>(ids.iter().map(|id| format!("user {id}")).collect::<Vec<_>>());
 /// let users = Users(Cache::builder().build_blocking().collector(load).build());
 /// assert_eq!(*users.0.load(&7)?, "user 7");
 /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
@@ -43,6 +44,8 @@ pub struct Collector<K, V, E = BoxError, S = Memory<K, V>> {
 struct Batches<K, V, E> {
     gather: Arc<Gather<K, V, E>>,
     group: SyncGroup<u64, Landed<V, E>>,
+    /// How long a thread waits for a batch that another runs.
+    load_timeout: Option<Duration>,
 }
 
 impl<K, V, E> Batches<K, V, E>
@@ -56,8 +59,15 @@ where
         let mut loaded = Vec::new();
         // One after the other. Others who ask for keys of a later one do not wait for this thread to come to it.
         for asked in asked {
-            let landed = self.group.do_call(&asked.batch, || block_on(Arc::clone(&self.gather).run(asked.batch)));
-            loaded.extend(asked.outcomes(&landed));
+            let mut call = self.group.call(&asked.batch);
+            if let Some(limit) = self.load_timeout {
+                call = call.wait_timeout(limit);
+            }
+            match call.run(|| block_on(Arc::clone(&self.gather).run(asked.batch))) {
+                Ok(outcome) => loaded.extend(asked.outcomes(&outcome.value)),
+                // Nobody asks for a key of a batch from inside it: by then it takes no further ones.
+                Err(_) => loaded.extend((0..asked.len()).map(|_| Err(Error::LoadTimedOut))),
+            }
         }
         loaded
     }
@@ -71,7 +81,8 @@ where
     S: BlockingStore<K, V>,
 {
     pub(crate) fn new(cache: Cache<K, V, E, S>, gather: Arc<Gather<K, V, E>>) -> Self {
-        Self { cache, batches: Arc::new(Batches { gather, group: SyncGroup::new() }) }
+        let load_timeout = cache.shared.inner.config.load_timeout;
+        Self { cache, batches: Arc::new(Batches { gather, group: SyncGroup::new(), load_timeout }) }
     }
 
     /// The value of `key`: from the store, from the load that is on, or from the batch that is being gathered.
@@ -80,6 +91,10 @@ where
     ///
     /// For the [`window`](crate::CollectorBuilder::window) of its batch and its load, or for another's load. A hit waits for
     /// the store alone.
+    ///
+    /// A thread that calls the loader is not interrupted. Those who wait for it do so for the cache's
+    /// [`load_timeout`](crate::Builder::load_timeout) at most: then they get [`Error::LoadTimedOut`], or an old value that may be
+    /// served [instead](crate::Builder::stale_if_error), and who calls later is in another batch.
     ///
     /// # Errors
     ///
@@ -94,9 +109,9 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{StoreError, blocking::Cache};
+    /// # use oneflight_cache::{BoxError, blocking::Cache};
     /// let cache: Cache<String, usize> = Cache::builder().build_blocking();
-    /// let length = |words: Vec<String>| words.iter().map(|word| Ok::<_, StoreError>(word.len())).collect::<Vec<_>>();
+    /// let length = |words: Vec<String>| words.iter().map(|word| Ok::<_, BoxError>(word.len())).collect::<Vec<_>>();
     /// assert_eq!(*cache.collector(length).build().load("four")?, 4);
     /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
     /// ```
@@ -130,9 +145,9 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{StoreError, blocking::Cache};
+    /// # use oneflight_cache::{BoxError, blocking::Cache};
     /// let cache: Cache<String, usize> = Cache::builder().build_blocking();
-    /// let length = |words: Vec<String>| words.iter().map(|word| Ok::<_, StoreError>(word.len())).collect::<Vec<_>>();
+    /// let length = |words: Vec<String>| words.iter().map(|word| Ok::<_, BoxError>(word.len())).collect::<Vec<_>>();
     /// let found = cache.collector(length).build().load_many(["four", "to"])?;
     /// assert_eq!((*found[0], *found[1]), (4, 2));
     /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
@@ -156,9 +171,9 @@ impl<K, V, E, S> Collector<K, V, E, S> {
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{StoreError, blocking::Cache};
+    /// # use oneflight_cache::{BoxError, blocking::Cache};
     /// let cache: Cache<u64, u64> = Cache::builder().build_blocking();
-    /// let same = cache.collector(Ok::<_, StoreError>).build();
+    /// let same = cache.collector(Ok::<_, BoxError>).build();
     /// same.load(&7)?;
     /// same.cache().invalidate(&7)?;
     /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
@@ -172,9 +187,9 @@ impl<K, V, E, S> Collector<K, V, E, S> {
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{StoreError, blocking::Cache};
+    /// # use oneflight_cache::{BoxError, blocking::Cache};
     /// let cache: Cache<u64, u64> = Cache::builder().build_blocking();
-    /// let same = cache.collector(Ok::<_, StoreError>).build();
+    /// let same = cache.collector(Ok::<_, BoxError>).build();
     /// assert_eq!(same.gathered(), 0);
     /// ```
     pub fn gathered(&self) -> usize {

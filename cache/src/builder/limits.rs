@@ -7,7 +7,8 @@ use std::time::Duration;
 impl<K, V, E, S> Builder<K, V, E, S> {
     /// How long a load may take; `None` for ever. A task's load is dropped then, and its callers get
     /// [`Error::LoadTimedOut`](crate::Error::LoadTimedOut). A thread cannot be interrupted: there, whoever calls or waits longer
-    /// than that loads itself, one of them; or gets the old value, if one may be served [if a load fails](Self::stale_if_error).
+    /// than that loads itself, one of them; or gets the old value, if one may be served [if a load fails](Self::stale_if_error). Who
+    /// waits so long for a batch that another thread of a [`blocking::Collector`](crate::blocking::Collector) loads gets the error that tasks get.
     ///
     /// # Examples
     ///

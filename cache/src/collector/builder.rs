@@ -24,11 +24,11 @@ use std::time::Duration;
 /// # Examples
 ///
 /// ```
-/// use oneflight_cache::{BoxError, StoreError, blocking::Cache};
+/// use oneflight_cache::{BoxError, blocking::Cache};
 /// use std::time::Duration;
 ///
 /// let cache: Cache<u64, String> = Cache::builder().build_blocking();
-/// let load = |ids: Vec<u64>| Ok::<_, StoreError>(ids.iter().map(|id| format!("user {id}")).collect::<Vec<_>>());
+/// let load = |ids: Vec<u64>| Ok::<_, BoxError>(ids.iter().map(|id| format!("user {id}")).collect::<Vec<_>>());
 /// let users = cache.collector(load).window(Duration::from_millis(5)).max_batch(100).build();
 /// assert_eq!(*users.load(&7)?, "user 7");
 /// # Ok::<(), oneflight_cache::Error<BoxError>>(())
@@ -58,9 +58,9 @@ impl<C, K, V, E> CollectorBuilder<C, K, V, E> {
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{StoreError, blocking::Cache};
+    /// # use oneflight_cache::{BoxError, blocking::Cache};
     /// let cache: Cache<u64, u64> = Cache::builder().build_blocking();
-    /// let same = cache.collector(|keys: Vec<u64>| Ok::<_, StoreError>(keys));
+    /// let same = cache.collector(|keys: Vec<u64>| Ok::<_, BoxError>(keys));
     /// // No wait: only the keys of one `load_many` are together.
     /// let same = same.window(std::time::Duration::ZERO).build();
     /// assert_eq!(*same.load(&7)?, 7);
@@ -77,9 +77,9 @@ impl<C, K, V, E> CollectorBuilder<C, K, V, E> {
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{StoreError, blocking::Cache};
+    /// # use oneflight_cache::{BoxError, blocking::Cache};
     /// let cache: Cache<u64, u64> = Cache::builder().build_blocking();
-    /// let same = cache.collector(|keys: Vec<u64>| Ok::<_, StoreError>(keys));
+    /// let same = cache.collector(|keys: Vec<u64>| Ok::<_, BoxError>(keys));
     /// let same = same.max_batch(2).build();
     /// // Three calls of the loader, for two keys, two and one.
     /// assert_eq!(same.load_many(&[1, 2, 3, 4, 5])?.len(), 5);
@@ -112,11 +112,12 @@ where
     /// # Examples
     ///
     /// ```
-    /// use oneflight_cache::{Cache, StoreError};
+    /// use oneflight_cache::{BoxError, Cache};
     ///
-    /// /// One statement for all of them.
-    /// async fn load_users(ids: Vec<u64>) -> Result<Vec<String>, StoreError> {
-    ///     Ok(ids.iter().map(|id| format!("user {id}")).collect())
+    /// /// One statement for all of them. `?` makes a `BoxError` of any error.
+    /// async fn load_users(ids: Vec<u64>) -> Result<Vec<String>, BoxError> {
+    ///     let title = std::str::from_utf8(b"user")?;
+    ///     Ok(ids.iter().map(|id| format!("{title} {id}")).collect())
     /// }
     ///
     /// # smol::block_on(async {
@@ -153,10 +154,10 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{Cache, StoreError};
+    /// # use oneflight_cache::{BoxError, Cache};
     /// # smol::block_on(async {
     /// let cache: Cache<u64, u64> = Cache::builder().build();
-    /// let same = cache.collector(|keys: Vec<u64>| async { Ok::<_, StoreError>(keys) }).build();
+    /// let same = cache.collector(|keys: Vec<u64>| async { Ok::<_, BoxError>(keys) }).build();
     /// assert_eq!(*same.load(&7).await?, 7);
     /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
     /// # }).unwrap();
@@ -182,10 +183,10 @@ where
     /// # Examples
     ///
     /// ```
-    /// use oneflight_cache::{StoreError, blocking::Cache};
+    /// use oneflight_cache::{BoxError, blocking::Cache};
     ///
     /// /// One statement for all of them.
-    /// fn load_users(ids: Vec<u64>) -> Result<Vec<String>, StoreError> {
+    /// fn load_users(ids: Vec<u64>) -> Result<Vec<String>, BoxError> {
     ///     Ok(ids.iter().map(|id| format!("user {id}")).collect())
     /// }
     ///
@@ -223,9 +224,9 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use oneflight_cache::{StoreError, blocking::Cache};
+    /// # use oneflight_cache::{BoxError, blocking::Cache};
     /// let cache: Cache<u64, u64> = Cache::builder().build_blocking();
-    /// let same = cache.collector(|keys: Vec<u64>| Ok::<_, StoreError>(keys));
+    /// let same = cache.collector(|keys: Vec<u64>| Ok::<_, BoxError>(keys));
     /// assert_eq!(*same.build().load(&7)?, 7);
     /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
     /// ```

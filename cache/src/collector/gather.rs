@@ -5,11 +5,11 @@
 //! [run](Gather::run) from the start by whoever takes it over.
 
 use super::output::Outcome;
-use crate::error::Error;
+use crate::room::after_burst;
 use crate::time::{AnyClock, Time, Timer};
 use event_listener::Event;
 use hashbrown::HashMap;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::future::Future;
 use std::hash::Hash;
 use std::pin::Pin;
@@ -19,8 +19,8 @@ use std::time::Duration;
 pub(crate) type Loader<K, V, E> = Box<dyn Fn(Vec<K>) -> Loading<V, E> + Send + Sync>;
 pub(crate) type Loading<V, E> = Pin<Box<dyn Future<Output = Vec<Outcome<V, E>>> + Send>>;
 
-/// What a batch has come to, by the places of its keys. `None` where nobody asked any more.
-pub(crate) type Landed<V, E> = Arc<[Option<Outcome<V, E>>]>;
+/// What a batch has come to, by the places of its keys. `None` where nobody asked any more, and where it was taken.
+pub(crate) type Landed<V, E> = Arc<[RwLock<Option<Outcome<V, E>>>]>;
 
 pub(crate) struct Gather<K, V, E> {
     pub(super) window: Duration,
@@ -142,7 +142,7 @@ impl<K: Hash + Eq + Clone, V, E> Gather<K, V, E> {
                 landed[place] = Some(outcome);
             }
         }
-        let landed: Landed<V, E> = landed.into();
+        let landed: Landed<V, E> = landed.into_iter().map(RwLock::new).collect();
         // Before the flight ends: whoever comes too late for it finds this.
         let mut state = self.state.lock();
         if let Some(batch) = state.batches.get_mut(&number) {
@@ -204,14 +204,28 @@ impl<K, V, E> Gather<K, V, E> {
     }
 }
 
+impl<K, V, E> Asked<K, V, E> {
+    /// How many keys they are.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+}
+
 impl<K, V: Clone, E> Asked<K, V, E> {
-    /// What its keys have come to, in their order.
-    pub(crate) fn outcomes(&self, landed: &Landed<V, E>) -> impl Iterator<Item = Result<V, Error<E>>> {
-        let of_one = |&place: &usize| match landed[place].as_ref().expect("it was asked for until it landed") {
-            Ok(value) => Ok(value.clone()),
-            Err(make) => Err(make()),
+    /// What its keys have come to, in their order. Who is the last to ask for a key takes its value, so that it is copied for the
+    /// others alone: if `Clone` panics, the value is still there.
+    pub(crate) fn outcomes(self, landed: &Landed<V, E>) -> Vec<Outcome<V, E>> {
+        let is_last: Vec<bool> = {
+            let state = self.gather.state.lock();
+            let askers = &state.batches[&self.batch].askers;
+            self.places.iter().map(|&place| askers[place] == 1).collect()
         };
-        self.places.iter().map(of_one)
+        let of_one = |(&place, is_last): (&usize, bool)| {
+            // Nobody waits here: the batch is closed, so none comes after the last, and the others have left when they have copied.
+            let outcome = if is_last { landed[place].write().take() } else { landed[place].read().clone() };
+            outcome.expect("it was asked for until it landed")
+        };
+        self.places.iter().zip(is_last).map(of_one).collect()
     }
 }
 
@@ -232,6 +246,9 @@ impl<K, V, E> Drop for Asked<K, V, E> {
             *open = None;
         }
         let gone = batches.remove(&self.batch);
+        if let Some(room) = after_burst(batches.len(), batches.capacity()) {
+            batches.shrink_to(room);
+        }
         // Its keys are the user's, and dropped when the lock is free again.
         drop(state);
         drop(gone);

@@ -3,28 +3,24 @@
 use crate::error::Error;
 use std::sync::Arc;
 
-/// Makes the error of one caller out of that of a batch. Callers of different keys cannot share one error, and that of the cache
-/// need not be [`Clone`].
-type MakeError<E> = Arc<dyn Fn() -> Error<E> + Send + Sync>;
-
 /// What a batch comes to for one of its keys.
-pub(crate) type Outcome<V, E> = Result<V, MakeError<E>>;
+pub(crate) type Outcome<V, E> = Result<V, Error<E>>;
 
 /// What the loader of a collector returns: `Result<Vec<V>, X>`, a value for each key in their order or an error that is
 /// everybody's; or `Vec<Result<V, X>>`, for each key one or the other.
 ///
 /// Another number of values or results than there are keys is [`Error::WrongCount`], for all of the batch.
 ///
-/// Each caller gets the error for itself. So `X` is [`Clone`], and becomes the error `E` of the cache; an error that cannot be
-/// cloned goes into an [`Arc`]. It is implemented for these two, and for nothing else.
+/// `X` becomes the error `E` of the cache, once, and all whom it reaches share it: see [`Error::Load`]. It is implemented for
+/// these two, and for nothing else.
 ///
 /// # Examples
 ///
 /// ```
-/// use oneflight_cache::{BoxError, Error, StoreError, blocking::Cache};
+/// use oneflight_cache::{BoxError, Error, blocking::Cache};
 ///
-/// fn root(key: i64) -> Result<f64, StoreError> {
-///     if key < 0 { Err(BoxError::from("negative").into()) } else { Ok((key as f64).sqrt()) }
+/// fn root(key: i64) -> Result<f64, BoxError> {
+///     if key < 0 { Err("negative".into()) } else { Ok((key as f64).sqrt()) }
 /// }
 ///
 /// let cache: Cache<i64, f64> = Cache::builder().build_blocking();
@@ -37,8 +33,7 @@ pub(crate) type Outcome<V, E> = Result<V, MakeError<E>>;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "the loader of a collector cannot return `{Self}`",
-    label = "neither `Result<Vec<{V}>, X>` nor `Vec<Result<{V}, X>>` with `X: Clone + Into<{E}>`",
-    note = "an error that is not `Clone` goes into an `Arc`"
+    label = "neither `Result<Vec<{V}>, X>` nor `Vec<Result<{V}, X>>` with `X: Into<{E}>`"
 )]
 pub trait BatchOutput<V, E>: Spread<V, E> {}
 
@@ -51,10 +46,7 @@ pub trait Spread<V, E> {
     fn spread(self, asked: usize) -> Vec<Outcome<V, E>>;
 }
 
-impl<V, E, X> Spread<V, E> for Result<Vec<V>, X>
-where
-    X: Clone + Into<E> + Send + Sync + 'static,
-{
+impl<V, E, X: Into<E>> Spread<V, E> for Result<Vec<V>, X> {
     fn spread(self, asked: usize) -> Vec<Outcome<V, E>> {
         match self {
             Ok(values) if values.len() == asked => values.into_iter().map(Ok).collect(),
@@ -64,10 +56,7 @@ where
     }
 }
 
-impl<V, E, X> Spread<V, E> for Vec<Result<V, X>>
-where
-    X: Clone + Into<E> + Send + Sync + 'static,
-{
+impl<V, E, X: Into<E>> Spread<V, E> for Vec<Result<V, X>> {
     fn spread(self, asked: usize) -> Vec<Outcome<V, E>> {
         if self.len() != asked {
             return wrong_count(self.len(), asked);
@@ -76,15 +65,15 @@ where
     }
 }
 
-fn failed<E, X: Clone + Into<E> + Send + Sync + 'static>(error: X) -> MakeError<E> {
-    Arc::new(move || Error::Load(Arc::new(error.clone().into())))
+fn failed<E>(error: impl Into<E>) -> Error<E> {
+    Error::Load(Arc::new(error.into()))
 }
 
 /// Which value belongs to which key is not known.
 fn wrong_count<V, E>(returned: usize, asked: usize) -> Vec<Outcome<V, E>> {
-    for_all(Arc::new(move || Error::WrongCount { returned, asked }), asked)
+    for_all(Error::WrongCount { returned, asked }, asked)
 }
 
-fn for_all<V, E>(make: MakeError<E>, asked: usize) -> Vec<Outcome<V, E>> {
-    vec![make; asked].into_iter().map(Err).collect()
+fn for_all<V, E>(error: Error<E>, asked: usize) -> Vec<Outcome<V, E>> {
+    vec![error; asked].into_iter().map(Err).collect()
 }

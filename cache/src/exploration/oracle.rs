@@ -196,8 +196,9 @@ impl Oracle {
         let source = |stored: &Stored| if self.now < stored.fresh_until { Source::Hit } else { Source::Stale };
         let expected = stored.map(|stored| (stored.page, source(&stored)));
         ensure!(got == expected, "a get comes to {got:?}, not {expected:?}");
-        if let Some((_, source)) = got {
-            self.count(source);
+        match got {
+            Some((_, source)) => self.count(source),
+            None => self.counts.misses += 1,
         }
         Ok(())
     }

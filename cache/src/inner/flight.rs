@@ -233,7 +233,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         match outcome {
             Outcome::Loaded(published) => {
                 #[cfg(feature = "tracing")]
-                tracing::debug!(target: "oneflight_cache", ?published, "a flight with a lease has ended");
+                tracing::debug!(target: "oneflight_cache", cache = self.inner.name(), ?published, "a flight with a lease has ended");
                 self.inner.settle(&mut self.load, is_refresh, published);
                 let age = self.now.since(self.begun);
                 self.loaded.take().map(|value| Ok(Landed::loaded(value, age, self.panicked.take())))

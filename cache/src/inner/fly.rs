@@ -156,6 +156,7 @@ impl<V, S> Inner<V, S> {
         if published == Published::Invalidated {
             self.counters.add(Count::Invalidated);
         }
+        self.note_evictions::<K>();
         self.settle(load, former.why.is_refresh(), published);
         let [begun, ended] = times;
         Landed::loaded(value, ended.since(begun), panicked)
@@ -213,9 +214,9 @@ impl<V, S> Inner<V, S> {
         self.note_cost(took);
         #[cfg(feature = "tracing")]
         match result {
-            Some(Ok(_)) => tracing::debug!(target: "oneflight_cache", ?took, "loaded"),
-            Some(Err(_)) => tracing::warn!(target: "oneflight_cache", ?took, "the load failed"),
-            None => tracing::warn!(target: "oneflight_cache", ?took, "the loader panicked"),
+            Some(Ok(_)) => tracing::debug!(target: "oneflight_cache", cache = self.name(), ?took, "loaded"),
+            Some(Err(_)) => tracing::warn!(target: "oneflight_cache", cache = self.name(), ?took, "the load failed"),
+            None => tracing::warn!(target: "oneflight_cache", cache = self.name(), ?took, "the loader panicked"),
         }
         #[cfg(not(feature = "tracing"))]
         let _ = result;

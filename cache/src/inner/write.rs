@@ -66,6 +66,7 @@ impl<V, S> Inner<V, S> {
         let displaced = written.map_err(|failure| Error::Store(failure.error))?;
         drop(displaced);
         if is_put {
+            self.note_evictions::<Q>();
             self.loads.succeed(hash);
         }
         Ok(())
@@ -99,6 +100,7 @@ impl<V, S> Inner<V, S> {
         match written {
             Ok(displaced) => {
                 drop(displaced);
+                self.note_evictions::<Q>();
                 Ok(())
             }
             Err((error, _removed)) => Err(Error::Store(self.refused(error).error)),

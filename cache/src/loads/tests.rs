@@ -115,6 +115,21 @@ fn keys_that_failed_long_ago_do_not_pile_up() {
 }
 
 #[test]
+fn memory_for_many_keys_is_given_back_when_they_are_forgotten() {
+    const KEYS: u64 = 100_000;
+    let loads = Arc::new(Loads::new());
+    let begun: Vec<Load> = (0..KEYS).map(|key| loads.begin(loads.hash(&key))).collect();
+    assert!(loads.capacity() > 1_000);
+    drop(begun);
+    assert!(loads.capacity() <= 28, "{}", loads.capacity());
+    // All at once, so that none is swept out; then one after the other.
+    (0..KEYS).for_each(|key| loads.fail(loads.hash(&key), at(0), SECOND, SECOND, 0.0));
+    assert!(loads.capacity() > 1_000);
+    (KEYS..4 * KEYS).for_each(|key| loads.fail(loads.hash(&key), at(key), SECOND, SECOND, 0.0));
+    assert!(loads.capacity() <= 256, "{}", loads.capacity());
+}
+
+#[test]
 fn one_caller_loads_and_so_many_wait() {
     let loads = Loads::new();
     let hash = loads.hash("a");

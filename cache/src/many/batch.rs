@@ -341,7 +341,7 @@ impl<V, S> Inner<V, S> {
                 if failed > 0 {
                     self.counters.add(Count::LoadErrors);
                     #[cfg(feature = "tracing")]
-                    tracing::warn!(target: "oneflight_cache", failed, "the load failed for some keys");
+                    tracing::warn!(target: "oneflight_cache", cache = self.name(), failed, "the load failed for some keys");
                 }
                 results
             }

@@ -34,7 +34,7 @@ impl<V, S> Inner<V, S> {
             None => told,
             Some(near) => near.with(told),
         };
-        Ok(all.into_iter().map(|found| found.and_then(|entry| self.served(entry, now))).collect())
+        Ok(all.into_iter().map(|found| self.served(found, now)).collect())
     }
 
     /// Removes these, all of them whatever becomes of one. `forget` lets nobody join the flight of a key.

@@ -12,6 +12,7 @@
 //! Anything else is ignored: whoever may publish on the server can send what he likes.
 
 use crate::lease::{Push, Told, Watch};
+use crate::room::after_burst;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -265,6 +266,9 @@ impl Drop for KeyWatch {
         told.retain(|told| !Arc::ptr_eq(told, &self.told));
         if told.is_empty() {
             channel.keys.remove(&self.id);
+            if let Some(room) = after_burst(channel.keys.len(), channel.keys.capacity()) {
+                channel.keys.shrink_to(room);
+            }
         }
     }
 }

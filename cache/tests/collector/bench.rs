@@ -8,12 +8,13 @@ use crate::support::way::{Answer, AnyCache, AnyStore, Fail, Made, Way, cache};
 use oneflight_cache::test_util::ManualClock;
 use oneflight_cache::{BatchOutput, Error, Fetched, Memory, blocking};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(crate) const WINDOW: Duration = Duration::from_millis(10);
 
-/// The loader's own error: the cache's is not `Clone`.
+/// The loader's own error becomes the cache's.
 impl From<u32> for Fail {
     fn from(number: u32) -> Self {
         Self(number)
@@ -232,4 +233,24 @@ pub(crate) fn gathering<C: AnyCollector>(collector: &C, key: &'static str) -> Ru
 #[track_caller]
 pub(crate) fn values(fetched: Result<Vec<Fetched<u32>>, Error<Fail>>) -> Vec<u32> {
     fetched.expect("there are values").iter().map(|fetched| fetched.value).collect()
+}
+
+/// A value whose first `Clone` panics.
+#[derive(Debug, Default)]
+pub(crate) struct Brittle(AtomicBool);
+
+impl Clone for Brittle {
+    fn clone(&self) -> Self {
+        assert!(self.0.swap(true, Ordering::SeqCst), "brittle");
+        Self(AtomicBool::new(true))
+    }
+}
+
+/// A loader of values that are brittle.
+pub(crate) fn brittle(calls: &Calls) -> impl Fn(Vec<String>) -> Result<Vec<Brittle>, u32> + Send + Sync + 'static {
+    let calls = calls.clone();
+    move |keys| {
+        calls.add(&keys);
+        Ok(keys.iter().map(|_| Brittle::default()).collect())
+    }
 }

@@ -29,7 +29,10 @@ pub(crate) fn an_error_reaches_the_callers_of_its_batch_and_no_others<W: Collect
     cache.put("0", 0).unwrap();
     let fails = ["1", "2", "3"].map(|key| gathering(&collector, key));
     clock.advance(WINDOW);
-    assert_eq!(fails.map(|caller| failure(caller.end())), [7; 3]);
+    let errors = fails.map(|caller| caller.end().unwrap_err());
+    let [first, second, _] = errors.each_ref().map(|error| error.load_error().unwrap());
+    assert!(Arc::ptr_eq(first, second), "they share it");
+    assert_eq!(errors.map(|error| failure::<()>(Err(error))), [7; 3]);
     let succeed = ["1", "2"].map(|key| gathering(&collector, key));
     assert_eq!(told(collector.load("0")), (0, Source::Hit));
     clock.advance(WINDOW);

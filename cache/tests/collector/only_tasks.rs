@@ -1,6 +1,6 @@
 //! Callers that are dropped or not polled any more, and what else only tasks have.
 
-use crate::bench::{Calls, WINDOW};
+use crate::bench::{Brittle, Calls, WINDOW, brittle};
 use crate::support::limits::within_limit;
 use crate::support::way::{Fail, builder};
 use event_listener::Event;
@@ -9,6 +9,7 @@ use oneflight_cache::test_util::ManualClock;
 use oneflight_cache::{BoxError, Cache, Collector, CollectorBuilder, Error, Fetched, Source, StoreError};
 use std::future::Future;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -52,6 +53,24 @@ fn a_caller_that_is_dropped_while_its_key_is_gathered_takes_it_out() {
         clock.advance(WINDOW);
         assert_eq!(value(block_on(second)), 2);
         assert_eq!(calls.get(), [["2"]]);
+    });
+}
+
+/// It is stored by a copy, which cannot be made: that is a panic of the caller that loads. The other gets the value.
+#[test]
+fn a_value_whose_first_clone_panics_is_not_loaded_again_for_those_who_wait() {
+    within_limit(|| {
+        let (clock, calls) = (ManualClock::new(), Calls::default());
+        let load = brittle(&calls);
+        let cache: Cache<String, Brittle, Fail> = builder(&clock).build();
+        let collector = cache.collector(move |keys| std::future::ready(load(keys))).window(WINDOW).build();
+        let [mut first, mut second] = [(); 2].map(|()| Box::pin(collector.load("1")));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(first.as_mut().poll(&mut cx).is_pending() && second.as_mut().poll(&mut cx).is_pending());
+        clock.advance(WINDOW);
+        assert!(catch_unwind(AssertUnwindSafe(|| block_on(first))).is_err());
+        assert_eq!(block_on(second).unwrap().source, Source::Joined);
+        assert_eq!(calls.get(), [["1"]]);
     });
 }
 

@@ -22,7 +22,12 @@ impl Oracle {
     pub(in super::super) fn read(&mut self) -> (usize, Plan) {
         let actor = self.add(Kind::Read { instead: None });
         self.owners.push(actor);
-        (actor, self.plan(actor))
+        let plan = self.plan(actor);
+        // It is served, refreshes what there is, or has found nothing.
+        if matches!((&plan, self.actors[actor].kind), (Plan::Goes, Kind::Read { .. })) {
+            self.counts.misses += 1;
+        }
+        (actor, plan)
     }
 
     fn plan(&mut self, actor: usize) -> Plan {

@@ -200,6 +200,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             Event::Invalidated => self.inner.counters.add(Count::Invalidated),
             _ => {}
         }
+        self.inner.note_evictions::<K>();
         event
     }
 

@@ -201,3 +201,13 @@ fn what_is_not_a_message_is_ignored() {
     pushes.heard(b"c", b"\xff\xfe");
     assert_eq!(*log.lock(), []);
 }
+
+#[test]
+fn memory_for_many_keys_is_given_back_when_nobody_watches_them() {
+    let pushes = Pushes::new(OWN);
+    let watches: Vec<_> = (0..10_000).map(|id| pushes.watch("c".to_owned(), id, Box::new(|_| {}))).collect();
+    let room = || pushes.state.lock().channels["c"].keys.capacity();
+    assert!(room() >= 10_000);
+    drop(watches);
+    assert!(room() <= 28, "{}", room());
+}
