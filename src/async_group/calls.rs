@@ -2,6 +2,7 @@
 
 use super::AsyncGroup;
 use super::inline::{InlineCall, PlainInlineCall};
+use super::mapped::Mapped;
 use super::owned::OwnedCall;
 use crate::call::Call;
 use crate::error::CallError;
@@ -346,9 +347,6 @@ impl<K, T, E, S: BuildHasher> AsyncGroup<K, Result<T, Arc<E>>, S> {
         W: FnOnce() -> F,
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        self.do_call(key, || {
-            let work = work();
-            async move { work.await.map_err(Arc::new) }
-        })
+        self.do_call(key, || Mapped::new(work(), |result: Result<T, E>| result.map_err(Arc::new)))
     }
 }

@@ -1,6 +1,7 @@
 //! Calls with several keys.
 
 use super::AsyncGroup;
+use super::mapped::Mapped;
 use super::place::{Arrival, Place};
 use crate::error::{CallError, one_error_for_all};
 use crate::group::{Batch, Entered, Entrant, Group, Leading, Newcomer, Polling, in_order, land_all, missing, own};
@@ -181,7 +182,7 @@ impl<K, T, E, S: BuildHasher> AsyncGroup<K, Result<T, Arc<E>>, S> {
         let load = move |missing: Vec<&'q Q>| {
             let count = missing.len();
             let loaded = work(missing);
-            async move { one_error_for_all(loaded.await, count) }
+            Mapped::new(loaded, move |loaded| one_error_for_all(loaded, count))
         };
         self.do_many(keys, load).await
     }

@@ -1,10 +1,11 @@
 //! What belongs to the caller whose closure made the work reaches that caller, whoever drove the work.
 
 use crate::by_hand::{Gate, Group, Runs, Task, message, work};
-use oneflight::{CallError, OnAbandon, Role};
+use oneflight::{AsyncGroup, CallError, OnAbandon, Role};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 fn panic_of<T>(task: &mut Task<'_, T>) -> Box<dyn std::any::Any + Send> {
@@ -274,17 +275,17 @@ fn c5_a_panic_in_clone_concerns_one_follower_only() {
 }
 
 /// Work that panics when it is dropped, ended or not.
-struct PanicsWhenDropped(Pin<Box<dyn Future<Output = u32> + Send>>);
+struct PanicsWhenDropped<T = u32>(Pin<Box<dyn Future<Output = T> + Send>>);
 
-impl Future for PanicsWhenDropped {
-    type Output = u32;
+impl<T> Future for PanicsWhenDropped<T> {
+    type Output = T;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<u32> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         self.0.as_mut().poll(cx)
     }
 }
 
-impl Drop for PanicsWhenDropped {
+impl<T> Drop for PanicsWhenDropped<T> {
     fn drop(&mut self) {
         panic!("work that panics when it is dropped");
     }
@@ -315,6 +316,29 @@ fn c8_work_that_panics_when_it_is_dropped_takes_its_maker_down_and_no_follower()
     assert_eq!(message(panic_of(&mut leader)), "work that panics when it is dropped");
     assert_eq!(follower.ready(), 7);
     assert_eq!(group.in_flight(), 0);
+
+    let fallible: AsyncGroup<u32, Result<u32, Arc<u32>>> = AsyncGroup::new();
+    for is_batch in [false, true] {
+        let gate = Gate::default();
+        let open = || gate.clone();
+        let mut leader = Task::waiting(async {
+            let open = open();
+            if is_batch {
+                let load = |_: Vec<&u32>| {
+                    let open = open.clone();
+                    PanicsWhenDropped(Box::pin(async { Ok(vec![(open.await, 7).1]) }))
+                };
+                fallible.try_do_many([&1], load).await.remove(0)
+            } else {
+                fallible.try_do_call(&1, || PanicsWhenDropped(Box::pin(async { Ok((open.await, 7).1) }))).await
+            }
+        });
+        let mut follower = Task::waiting(fallible.try_do_call(&1, || async { Ok(9) }));
+        gate.open();
+        assert_eq!(message(panic_of(&mut leader)), "work that panics when it is dropped");
+        assert_eq!(follower.ready(), Ok(7), "a batch: {is_batch}");
+    }
+    assert_eq!(fallible.stats().abandons, 0);
 }
 
 #[test]
