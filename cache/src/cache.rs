@@ -110,7 +110,13 @@ where
                 let quiet = move |work: BoxFuture| {
                     spawner(Box::pin(async { drop(AssertUnwindSafe(work).catch_unwind().await) }))
                 };
-                AsyncGroup::builder().spawner(quiet).build()
+                let mut group = AsyncGroup::builder().spawner(quiet);
+                // Nobody drops a load whose store never answers, so newcomers leave it behind. What was loaded in time is given
+                // time to be stored.
+                if let Some(limit) = inner.config.load_timeout {
+                    group = group.max_flight_age(limit.saturating_mul(2));
+                }
+                group.build()
             }
             _ => AsyncGroup::new(),
         };

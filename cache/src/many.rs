@@ -306,7 +306,10 @@ where
                     }
                     Err(CallError::TimedOut) => {
                         // Also as there.
-                        for key in block_on(inner.hung(&batch, &led)) {
+                        let time_limit = until.map(TimeLimit::until);
+                        let hung = block_on(inner.hung(&batch, &led));
+                        drop(time_limit);
+                        for key in hung {
                             kept.insert(key, Ok(Some(Err(Error::LoadTimedOut))));
                         }
                         inner.take_in_kept(&mut batch, &led, &kept)?;

@@ -41,6 +41,11 @@ impl<V, S> Inner<V, S> {
         }
     }
 
+    /// A caller has found nothing, and has no more time.
+    pub(crate) fn missed_in_time(&self) {
+        self.counters.add(Count::Misses);
+    }
+
     fn missed(&self, seen: Option<Seen>, instead: Option<Entry<V>>) -> Plan<V> {
         self.counters.add(Count::Misses);
         Plan::Load { seen, instead }
@@ -70,7 +75,10 @@ impl<V, S> Inner<V, S> {
 
     /// The value of a flight, for a caller.
     pub(crate) fn arrived(&self, landed: Landed<V>, source: Source) -> Fetched<V> {
-        self.count(source);
+        // A value that was there in the end has been missed before.
+        if source != Source::Hit {
+            self.count(source);
+        }
         Fetched { value: landed.value, source, age: landed.age }
     }
 

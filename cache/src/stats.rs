@@ -30,10 +30,11 @@ pub struct Stats {
     pub stale: u64,
     /// Calls of `get` and `get_or_load`, and keys of `get_many`, `get_or_load_many` and a collector, that found no value they could be
     /// served: there was none, or it was too old, or the store failed. What became of them is told by the other numbers: a call that
-    /// loaded, or waited, or got an old value [instead](crate::Builder::stale_if_error) of an error, or was refused. A `get` that
-    /// returns the store's error is not among them, nor are calls that bypass the cache or refresh, whatever there is.
+    /// loaded, or waited, or found what another had stored meanwhile, or was refused; one that got an old value
+    /// [instead](crate::Builder::stale_if_error) of an error is among the stale ones too. A `get` that returns the store's error is
+    /// not among them, nor are calls that bypass the cache or refresh, whatever there is.
     ///
-    /// The hit ratio is `(hits + early + stale) / (hits + early + stale + misses)`.
+    /// The hit ratio is `(hits + early + stale) / (hits + early + stale + misses)`, but for what was served instead of errors.
     pub misses: u64,
     /// Runs of a loader, those of refreshes and of calls that bypass the cache included. A batch counts once for the keys that it
     /// loads together. A [collector](crate::Collector) counts as its callers do: `load` as one key, `load_many` as a batch.

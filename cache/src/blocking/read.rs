@@ -6,7 +6,7 @@ use crate::call::Options;
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
 use crate::helpers::deadline;
-use crate::inner::{Begun, Flown, Landed, Leave, Why};
+use crate::inner::{Begun, Flown, Landed, Leave, Seen, Why};
 use crate::plan::Plan;
 use crate::sharing::Failure;
 use crate::store::BlockingStore;
@@ -188,8 +188,9 @@ where
                         return Err(Error::Deadline);
                     }
                     Err(CallError::TimedOut) => match why {
-                        // The old value will do. When the back-off is over, somebody leads.
-                        Why::Missing(Some(seen)) if seen.is_usable => {
+                        // The old value will do, unless there is another by now, or it is not to be served any more. When the
+                        // back-off is over, somebody leads.
+                        Why::Missing(Some(seen)) if seen.is_usable && self.is_there_still(key, seen, until) => {
                             inner.hangs(inner.loads.hash(key));
                             return Err(Error::LoadTimedOut);
                         }
@@ -213,6 +214,18 @@ where
                     return Ok(inner.arrived(landed, source));
                 }
             }
+        }
+    }
+
+    /// Whether nothing has become of a value that was seen, as far as the store tells in time.
+    fn is_there_still<Q>(&self, key: &Q, seen: Seen, until: Option<Instant>) -> bool
+    where
+        Q: ToOwned<Owned = K> + ?Sized,
+    {
+        let _limit = until.map(TimeLimit::until);
+        match block_on(self.inner.get::<K>(&key.to_owned(), self.inner.now())) {
+            Ok(found) => found.is_some_and(|entry| entry.version() == seen.version),
+            Err(_) => true,
         }
     }
 

@@ -45,7 +45,13 @@ where
         let found = match options.timeout {
             None => look.await,
             // A store may hang as well.
-            limit => within(limit, &self.inner.config.timer, look).await.ok_or(Error::Deadline)?,
+            limit => match within(limit, &self.inner.config.timer, look).await {
+                Some(found) => found,
+                None => {
+                    self.inner.missed_in_time();
+                    return Err(Error::Deadline);
+                }
+            },
         };
         let found = match found {
             Some(entry) if entry.is_calm(now) => return Ok(self.inner.fetched(entry, Source::Hit, now)),
@@ -188,7 +194,11 @@ where
             None if self.group.flight_info(key).is_some() => self.inner.fetched(entry, source, now),
             // Its own time limit ends the refresh too: the old value is at hand.
             None => {
-                let flown = within(options.timeout, &self.inner.config.timer, refresh).await.flatten();
+                let flown = within(options.timeout, &self.inner.config.timer, refresh).await;
+                if flown.is_none() {
+                    self.inner.hangs(self.inner.loads.hash(key));
+                }
+                let flown = flown.flatten();
                 self.inner.refreshed(flown.and_then(Result::ok), entry, source, now)
             }
         }

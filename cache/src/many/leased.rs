@@ -121,27 +121,30 @@ impl<V, S> Inner<V, S> {
                 Ok(turn) => (turn, None),
                 Err(error) => (None, Some(error)),
             };
-            let may_load = |index: &usize| refused.is_none() || !uncached.contains(index);
+            let is_late = refused.is_some() && flights.iter().any(|(_, flight)| flight.is_too_late());
+            let may_load = |index: &usize| refused.is_none() || !(is_late || uncached.contains(index));
             let keys: Vec<usize> = flights.iter().map(|(index, _)| *index).filter(may_load).collect();
             let (asked, begun) = (keys.len(), self.now());
             if asked == 0 {
-                return (refused, begun, Vec::new(), begun);
+                return (refused, begun, Vec::new(), begun, is_late);
             }
             let loading = async { Some(counted(loader(keys).await, asked)) };
             let load = flights.iter().filter(|(index, _)| may_load(index));
             let panics = || load.clone().for_each(|(_, flight)| flight.panics());
             let (loaded, ended) = self.run(limit, begun, true, loading, panics).await;
-            (refused, begun, self.apart(loaded, asked), ended)
+            (refused, begun, self.apart(loaded, asked), ended, is_late)
         };
         let renewals = all(flights.iter().filter_map(|(_, flight)| flight.renewals()));
-        let (refused, begun, results, ended) = or(run, async {
+        let (refused, begun, results, ended, is_late) = or(run, async {
             renewals.await;
             // There was none.
             pending().await
         })
         .await;
-        // Those whose time is up have waited for a turn no longer than that.
-        flights.retain(|(index, flight)| refused.is_none() || !uncached.contains(index) || !flight.is_too_late());
+        // Whoever has no time left begins no load.
+        if is_late {
+            flights.clear();
+        }
         let mut results = results.into_iter();
         for (index, flight) in flights {
             let result = match &refused {

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::fill::{self, Event, Version};
 use crate::inner::{Why, copy};
 use crate::lease::{Acquired, Claim, Lease, Publication};
-use crate::sharing::Failure;
+use crate::sharing::{Failure, Patience};
 use crate::stats::Count;
 use crate::store::Store;
 use crate::time::Time;
@@ -129,8 +129,10 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                 if is_refused || (is_not_kept && self.has_old) {
                     self.remove_old().await;
                 }
+                // Unless what a later load has brought is there.
                 if let Some(writes) = self.near_writes
                     && let Some(entry) = self.found.take()
+                    && self.load.may_store(self.begun).is_ok()
                 {
                     self.inner.store.keep_near(self.key, entry, writes);
                 }
@@ -170,7 +172,9 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     where
         S: Store<K, V>,
     {
-        let removed = self.inner.ask::<K, _, _>(|| self.inner.store.remove(self.key)).await;
+        // Also of a store that is left alone for a while, if it keeps some near: that is removed without it.
+        let patience = if self.near_writes.is_some() { Patience::Always } else { Patience::Breaker };
+        let removed = self.inner.ask_with::<K, _, _>(patience, || self.inner.store.remove(self.key)).await;
         drop(removed);
     }
 
@@ -183,7 +187,11 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         let Some(entry) = self.found.take() else { return Event::StoreError { ambiguous: false } };
         let request = || self.lease().publish(self.key, self.fill.token(), epoch, entry, self.inner.now());
         let event = match self.inner.ask::<K, _, _>(request).await {
-            Ok(Publication::Stored) => Event::Stored,
+            Ok(Publication::Stored) => {
+                // What an earlier load brings is not kept near any more.
+                let _ = self.load.may_store(self.begun);
+                Event::Stored
+            }
             Ok(Publication::Late) => Event::Late,
             Ok(Publication::Superseded) => Event::Superseded,
             Ok(Publication::Invalidated) => Event::Invalidated,
