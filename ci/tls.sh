@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 need_cargo
 need_apt cc build-essential
 need_apt openssl openssl
-need_apt "${REDIS_SERVER:-redis-server}" redis-server
+need_redis
 need_apt redis-cli redis-tools
 
 manifest=ci/tls/Cargo.toml
@@ -72,6 +72,21 @@ serve() {
     die "no server at port $port"
 }
 
+serve_cluster() {
+    local try
+    serve "$cluster_port" --tls-auth-clients no --cluster-enabled yes --tls-cluster yes --cluster-announce-ip 127.0.0.1 \
+        --cluster-port "$bus_port"
+    [[ $(cli -p "$cluster_port" CLUSTER ADDSLOTSRANGE 0 16383) == OK ]] || die "a cluster needs Redis 7 or Valkey"
+    for ((try = 0; try < 200; try++)); do
+        if cli -p "$cluster_port" CLUSTER INFO | grep -q cluster_state:ok; then
+            return
+        fi
+        sleep 0.05
+    done
+    cat "$directory/$cluster_port.log"
+    die "the cluster does not come up"
+}
+
 build() { CARGO_TARGET_DIR=$build cargo build --quiet --release --locked --manifest-path "$manifest"; }
 
 lint() {
@@ -95,11 +110,10 @@ run() {
 step "format and clippy" lint
 step "build" build
 step "certificates" certificates
-# Outside of the range from which the system takes the ports of outgoing connections.
-port=$((22000 + RANDOM % 4000))
+# All outside of the range from which the system takes the ports of outgoing connections.
+port=$((20000 + RANDOM % 4000))
 cluster_port=$((port + 4000))
+bus_port=$((port + 8000))
 serve "$port"
-serve "$cluster_port" --tls-auth-clients no --cluster-enabled yes --tls-cluster yes --cluster-announce-ip 127.0.0.1
-cli -p "$cluster_port" CLUSTER ADDSLOTSRANGE 0 16383 >/dev/null
-until cli -p "$cluster_port" CLUSTER INFO | grep -q cluster_state:ok; do sleep 0.05; done
+serve_cluster
 step "run" run

@@ -188,8 +188,8 @@ impl<K, V, E, S> Builder<K, V, E, S> {
     /// comes to an end: each begins it anew.
     ///
     /// The [`load_timeout`](Self::load_timeout) ends it all the same, and it counts among [`max_loads`](Self::max_loads).
-    /// [`close`](Cache::close) does not wait for it. It concerns what is loaded one by one, not batches; threads finish what they
-    /// have begun in any case.
+    /// [`close`](Cache::close) does not wait for it. It concerns what is loaded one by one, by a [`Collector`](crate::Collector) too, not
+    /// `get_or_load_many` and `load_many`; threads finish what they have begun in any case.
     ///
     /// # Examples
     ///

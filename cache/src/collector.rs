@@ -35,7 +35,8 @@ use std::sync::Arc;
 /// | is to be refreshed | nothing with a [`spawner`](crate::Builder::spawner): the refresh is a caller of the batch |
 ///
 /// A batch needs no executor and no task of its own. It is driven by whoever waits for it: if the first caller is dropped or not
-/// polled any more, by another. A key that nobody waits for when the window ends is not loaded.
+/// polled any more, by another. A key that nobody waits for when the window ends is not loaded, unless loads are
+/// [detached](crate::Builder::detach_loads).
 ///
 /// A clone is a handle to the same collector. Several collectors of one cache gather apart, and join each other's loads.
 ///
@@ -116,7 +117,7 @@ where
     /// # Cancel safety
     ///
     /// It may be dropped at any time. Nobody else is affected; if nobody else asks for the key, it is taken out of a batch that
-    /// is not loaded yet.
+    /// is not loaded yet, unless loads are [detached](crate::Builder::detach_loads).
     ///
     /// # Errors
     ///

@@ -30,7 +30,8 @@ pub type StoreError = Arc<dyn StdError + Send + Sync>;
 pub enum Error<E> {
     /// The loader's error, shared by everybody who waited for this load.
     Load(Arc<E>),
-    /// The load took longer than the cache's [`load_timeout`](crate::Builder::load_timeout), and was dropped.
+    /// The load took longer than the cache's [`load_timeout`](crate::Builder::load_timeout), and a task's was
+    /// dropped. A thread's goes on.
     LoadTimedOut,
     /// The time is up that this call was given.
     Deadline,

@@ -23,8 +23,10 @@ fn main() -> Result {
     };
     rustls::crypto::ring::default_provider().install_default().expect("there is none yet");
     let file = |name: &str| read(Path::new(directory).join(name));
-    let client_tls = ClientTlsConfig { client_cert: file("client.crt")?, client_key: file("client.key")? };
-    let certificates = TlsCertificates { client_tls: Some(client_tls), root_cert: Some(file("ca.crt")?) };
+    let client_tls = || -> Result<ClientTlsConfig> {
+        Ok(ClientTlsConfig { client_cert: file("client.crt")?, client_key: file("client.key")? })
+    };
+    let certificates = TlsCertificates { client_tls: Some(client_tls()?), root_cert: Some(file("ca.crt")?) };
     let client = Client::build_with_tls(url.as_str(), certificates)?;
 
     play("threads", || on_threads(&client))?;
@@ -36,8 +38,13 @@ fn main() -> Result {
         tokio.block_on(on_tasks(on_cluster, name_of("cluster")))
     })?;
     play("leases", || smol::block_on(leases(&client)))?;
-    play("a server that nobody vouches for", || not_trusted(url))?;
-    println!("6 passed, 0 failed");
+    let strangers = TlsCertificates { client_tls: Some(client_tls()?), root_cert: Some(file("client.crt")?) };
+    let untrusting = Client::build_with_tls(url.as_str(), strangers)?;
+    play("a server that nobody vouches for", || refused(&untrusting, "certificate"))?;
+    let nobody = TlsCertificates { client_tls: None, root_cert: Some(file("ca.crt")?) };
+    let nameless = Client::build_with_tls(url.as_str(), nobody)?;
+    play("a client without a certificate", || refused(&nameless, "certificate"))?;
+    println!("7 passed, 0 failed");
     Ok(())
 }
 
@@ -108,20 +115,21 @@ async fn leases(client: &Client) -> Result {
     check("then a thread gets it", threads.acquire("k", ttl)?.is_some())
 }
 
-/// An error that says so, in time; and the cache loads without the server.
-fn not_trusted(url: &str) -> Result {
+/// An error that says why, in time; and the cache loads without the server.
+fn refused(client: &Client, why: &str) -> Result {
     let limited =
         || store("tls-nobody").connect_timeout(Duration::from_secs(2)).response_timeout(Duration::from_secs(2));
-    let stranger = Client::build_with_tls(url, TlsCertificates { client_tls: None, root_cert: None })?;
     let begun = Instant::now();
     let cache: threads::Cache<String, String, BoxError, _> =
-        threads::Cache::builder().store(limited().with_client_blocking(stranger.clone())).build_blocking();
+        threads::Cache::builder().store(limited().with_client_blocking(client.clone())).build_blocking();
     check("a value is loaded all the same", *cache.get_or_load("k", || Ok("v".to_owned()))? == "v")?;
     let error = cache.put("k", "v".to_owned()).err().ok_or("a thread has stored it")?;
     println!("  a thread is told: {error}");
-    let tasks: Cache<String, String, BoxError, _> = Cache::builder().store(limited().with_client(&stranger)?).build();
-    let error = smol::block_on(tasks.put("k", "v".to_owned())).err().ok_or("a task has stored it")?;
-    println!("  a task is told: {error}");
+    let tasks: Cache<String, String, BoxError, _> = Cache::builder().store(limited().with_client(client)?).build();
+    let task_error = smol::block_on(tasks.put("k", "v".to_owned())).err().ok_or("a task has stored it")?;
+    println!("  a task is told: {task_error}");
+    let says_why = |error: String| error.to_lowercase().contains(why);
+    check("the error says why", says_why(error.to_string()) && says_why(task_error.to_string()))?;
     check("in time", begun.elapsed() < LIMIT * 2)
 }
 

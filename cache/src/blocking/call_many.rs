@@ -35,7 +35,8 @@ impl<C, I> CallMany<'_, C, I> {
     /// How long the call may take, as of [`Call::timeout`](crate::Call::timeout). Then it ends with [`Error::Deadline`], or with old
     /// values if each key that has come to nothing has one that may be served [if a load fails](crate::Builder::stale_if_error).
     ///
-    /// The load of those keys that it leads is not interrupted. With a store that processes share it does not begin to load when
+    /// The load of those keys that it leads is not interrupted, and the time that it takes is not counted while it waits for the others
+    /// after that. With a store that processes share it does not begin to load when
     /// its time is up.
     ///
     /// # Examples

@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::store::BlockingStore;
 use crate::time::block_on;
 use hashbrown::Equivalent;
-use oneflight::SyncGroup;
+use oneflight::{CallError, SyncGroup};
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -65,8 +65,13 @@ where
             }
             match call.run(|| block_on(Arc::clone(&self.gather).run(asked.batch))) {
                 Ok(outcome) => loaded.extend(asked.outcomes(&outcome.value)),
-                // Nobody asks for a key of a batch from inside it: by then it takes no further ones.
-                Err(_) => loaded.extend((0..asked.len()).map(|_| Err(Error::LoadTimedOut))),
+                Err(error) => {
+                    // Nobody asks for a key of a batch from inside it, as by then it takes no further ones: but several threads
+                    // may wait for each other.
+                    let timed_out = error == CallError::TimedOut;
+                    let error = || if timed_out { Error::LoadTimedOut } else { Error::Reentrant };
+                    loaded.extend((0..asked.len()).map(|_| Err(error())));
+                }
             }
         }
         loaded

@@ -13,6 +13,7 @@ use crate::fill::{Epoch, Token};
 use crate::lease::Publication;
 use crate::nonce::nonce;
 use crate::time::Time;
+use futures_lite::future::or;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -113,10 +114,14 @@ impl<L: Link> Held<L> {
 
     /// Renews it at once and then each third of `ttl`, until it is lost or `pause` says that it is enough.
     pub(crate) async fn keep<P: Future<Output = bool>>(&mut self, ttl: Duration, mut pause: impl FnMut(Duration) -> P) {
+        let left = |until: Option<Instant>| until.map_or(ttl, |until| until.saturating_duration_since(Instant::now()));
         loop {
-            // Without an answer it is asked again, for as long as there is time left.
-            let _ = self.renew(ttl).await;
-            if self.is_lost() || !pause((ttl / 3).max(Duration::from_millis(1))).await {
+            // An answer is waited for no longer than it lasts. Without one it is asked for again, while there is time.
+            let limit = left(self.until);
+            let renewal = async { drop(self.renew(ttl).await) };
+            or(renewal, async { _ = pause(limit).await }).await;
+            let time = (ttl / 3).max(Duration::from_millis(1)).min(left(self.until));
+            if self.is_lost() || !pause(time).await || self.is_lost() {
                 return;
             }
         }

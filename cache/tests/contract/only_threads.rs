@@ -61,6 +61,28 @@ fn i5_an_old_value_is_served_if_the_load_of_another_hangs() {
 }
 
 #[test]
+fn what_was_written_meanwhile_is_served_in_place_of_the_old_value() {
+    within_limit(|| {
+        let set = |builder: crate::support::way::Made<u32>| builder.load_timeout(LONG).stale_if_error(TTL);
+        for invalidates in [false, true] {
+            let (cache, clock) = cache::<Threads, u32>(set);
+            cache.put("k", 1).unwrap();
+            clock.advance(TTL);
+            let stuck = loading(&cache, "k", || Ok(2));
+            let waiting = joining(&cache, "k", || Ok(4));
+            if invalidates {
+                cache.invalidate("k").unwrap();
+                assert_eq!(told(waiting.end()), (4, Source::Loaded));
+            } else {
+                cache.put("k", 3).unwrap();
+                assert_eq!(told(waiting.end()), (3, Source::Hit));
+            }
+            drop(stuck.end());
+        }
+    });
+}
+
+#[test]
 fn i5_a_batch_serves_old_values_if_the_loads_of_others_hang() {
     within_limit(|| {
         let set = |builder: crate::support::way::Made<u32>| builder.load_timeout(LONG).stale_if_error(TTL);

@@ -8,7 +8,7 @@ use futures_lite::future::{pending, poll_once};
 use oneflight_cache::lease::Publication;
 use oneflight_cache::redis::{RedisLease, blocking};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const TTL: Duration = Duration::from_secs(100);
 const NAME: &str = "{4:jobs:0:0000000000000000:k}:";
@@ -210,6 +210,22 @@ fn work_whose_lease_is_lost_is_dropped_or_its_lease_tells_so() {
         assert!(lease.is_lost());
         let mut lease = leases.acquire("k", TTL).await.unwrap().expect("it is free");
         assert_eq!(lease.renew_while(TTL, async { 7 }).await, Some(7), "the work comes first");
+    });
+}
+
+/// Another may have it by then.
+#[test]
+fn work_goes_on_no_longer_than_its_lease_though_the_server_hangs() {
+    let server = Server::start();
+    let proxy = server.proxy();
+    smol::block_on(async {
+        let patient = RedisLease::builder().prefix("jobs").response_timeout(SECOND * 30);
+        let leases = patient.lease(&proxy.url()).unwrap();
+        let mut lease = leases.acquire("k", SECOND).await.unwrap().expect("it is free");
+        let begun = Instant::now();
+        proxy.set(Mode::Hang);
+        assert_eq!(lease.renew_while(SECOND, pending::<()>()).await, None);
+        assert!(lease.is_lost() && begun.elapsed() < SECOND * 20, "{:?}", begun.elapsed());
     });
 }
 
