@@ -204,3 +204,20 @@ fn a8_when_the_leaders_runtime_is_gone_a_follower_on_another_executor_runs_its_o
     assert_eq!(smol::block_on(std::future::poll_fn(|_| follower.poll())), 9);
     assert_eq!((group.in_flight(), group.stats().take_overs), (0, 1));
 }
+
+/// Whoever is told to go on has not been polled yet.
+#[test]
+fn newcomers_that_lead_a_flight_whose_leader_has_left_are_counted_as_taking_it_over() {
+    for is_guard in [false, true] {
+        let group = Group::new();
+        let lead = group.try_lead(&1).expect("no flight is on");
+        let mut follower = Task::waiting(group.do_call(&1, || async { 9 }));
+        drop(lead);
+        if is_guard {
+            group.try_lead(&1).expect("it is vacant").land(7);
+        } else {
+            assert_eq!(group.do_call_blocking(&1, || 7), 7);
+        }
+        assert_eq!((follower.ready(), group.stats().take_overs), (7, 1));
+    }
+}
