@@ -60,19 +60,21 @@ impl Reference {
                 self.sort(&mut batch, seat, comes);
             }
         }
-        loop {
-            self.begin_work(number, &mut batch);
-            if let Some(execution) = self.end_works(&mut batch) {
-                self.give_up(batch);
-                return AllCome::Panic(execution);
-            }
+        self.begin_work(number, &mut batch);
+        let mut panicked = self.end_works(&mut batch, 0);
+        if panicked.is_none() {
             for seat in std::mem::take(&mut batch.waits) {
                 let comes = self.poll(seat);
                 self.sort(&mut batch, seat, comes);
             }
-            if batch.led.is_empty() {
-                break;
-            }
+            // That of what was taken over just now. The rest is not polled twice.
+            let polled = batch.running.len();
+            self.begin_work(number, &mut batch);
+            panicked = self.end_works(&mut batch, polled);
+        }
+        if let Some(execution) = panicked {
+            self.give_up(batch);
+            return AllCome::Panic(execution);
         }
         if batch.running.is_empty() && batch.waits.is_empty() {
             return AllCome::Values(batch.values.into_iter().map(|value| value.expect("it is there")).collect());
@@ -108,9 +110,9 @@ impl Reference {
         batch.running.push((execution, led));
     }
 
-    /// Lands what can. Returns the work that panics, if one does: what comes after it goes down with it.
-    fn end_works(&mut self, batch: &mut Batch) -> Option<u32> {
-        for (execution, led) in std::mem::take(&mut batch.running) {
+    /// Lands what can, of the works after so many. Returns the work that panics, if one does: what comes after it goes down with it.
+    fn end_works(&mut self, batch: &mut Batch, after: usize) -> Option<u32> {
+        for (execution, led) in batch.running.split_off(after) {
             match self.executions[execution as usize].end {
                 None => batch.running.push((execution, led)),
                 Some(End::Value) => {
