@@ -138,6 +138,7 @@ fn tasks_have_the_same_and_dropping_gives_it_up() {
 }
 
 /// However they came to the server, they are the same leases.
+#[cfg(feature = "redis-cluster")]
 #[test]
 fn by_a_client_of_ones_own_and_on_a_cluster() {
     let server = Server::cluster();
