@@ -254,6 +254,7 @@ cases! {
     tiers::what_is_near_weighs_no_more_than_there_is_room_for_whatever_panics;
     tiers::what_is_loaded_past_the_server_is_near_for_a_short_life;
     tiers::a_write_wins_over_what_is_loaded_past_the_server;
+    tiers::what_a_refresh_does_not_keep_is_not_left_near_either;
     tiers::of_a_batch_what_is_near_is_not_loaded_though_the_server_fails;
 
     panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;

@@ -164,11 +164,12 @@ pub(crate) fn a_take_over_works_through_both_tiers<W: Way>() {
     assert_eq!(a.stats().taken_over, 1);
 }
 
-/// A process that keeps what it reads near for a minute, with "k" there.
+/// A process that keeps what it reads near for a minute, with "k" there, and does not keep 9.
 fn with_one_near<W: Way>(failures: u32) -> (ModelStore<u32>, ManualClock, Cache<W>) {
     let (server, clock) = server();
     let store = Tiered::new(100, SECOND * 60, server.another_process());
-    let builder = builder(&clock).store(store).breaker(failures, SECOND * 10).rng(|| 0.5);
+    let ttl = |&value: &u32| if value == 9 { Duration::ZERO } else { TTL };
+    let builder = builder(&clock).store(store).ttl_of(ttl).breaker(failures, SECOND * 10).rng(|| 0.5);
     let cache: Cache<W> = W::Cache::with(builder, Refreshes::Beside);
     cache.put("k", 1).unwrap();
     assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
@@ -205,6 +206,15 @@ pub(crate) fn what_is_near_does_not_count_as_an_answer_of_the_server<W: Way>() {
         assert_eq!(told(cache.get_or_load(other, || Ok(0))), (0, Source::Loaded));
     }
     assert_eq!(cache.stats().breaker_opened, 1);
+}
+
+pub(crate) fn what_a_refresh_does_not_keep_is_not_left_near_either<W: Way>() {
+    let (server, _, cache) = with_one_near::<W>(1);
+    server.set_failure(Some(Failure::LosesRequest));
+    assert_eq!(told(cache.get_or_load("x", || Ok(0))), (0, Source::Loaded));
+    assert_eq!(cache.stats().breaker_opened, 1);
+    assert_eq!(told(cache.refresh("k", || Ok(9))).0, 9);
+    assert!(!matches!(cache.get("k"), Ok(Some(_))), "it is older than what was seen");
 }
 
 pub(crate) fn of_a_batch_what_is_near_is_not_loaded_though_the_server_fails<W: Way>() {
