@@ -1,5 +1,6 @@
 //! Time: what the clock says, and what wakes tasks later.
 
+use pin_project_lite::pin_project;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -263,29 +264,33 @@ where
 
 /// `future`, for as long as it takes but not longer than `limit`. The timer is asked only once the future has to wait, and never
 /// for the longest of all times: not every timer can add that to what its clock shows.
-pub(crate) async fn within<T>(
-    limit: Option<Duration>,
-    timer: &Arc<dyn Timer>,
-    future: impl Future<Output = T>,
-) -> Option<T> {
-    pinned_within(limit, timer, pin!(future)).await
+pub(crate) fn within<F: Future>(limit: Option<Duration>, timer: &Arc<dyn Timer>, future: F) -> Within<'_, F> {
+    Within { limit: limit.filter(|limit| *limit < Duration::MAX), timer, sleep: None, future }
 }
 
-/// That, for one that is where it is to stay, so it need not be moved.
-pub(crate) fn pinned_within<T, F: Future<Output = T>>(
-    limit: Option<Duration>,
-    timer: &Arc<dyn Timer>,
-    mut future: Pin<&mut F>,
-) -> impl Future<Output = Option<T>> {
-    let limit = limit.filter(|limit| *limit < Duration::MAX);
-    let mut sleep = None;
-    std::future::poll_fn(move |cx| {
-        if let Poll::Ready(value) = future.as_mut().poll(cx) {
+pin_project! {
+    /// Not an `async fn`, whose future would have room for two of `future`: where it comes from, and where it is polled.
+    pub(crate) struct Within<'t, F> {
+        limit: Option<Duration>,
+        timer: &'t Arc<dyn Timer>,
+        sleep: Option<BoxFuture>,
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Within<'_, F> {
+    type Output = Option<F::Output>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(value) = this.future.poll(cx) {
             return Poll::Ready(Some(value));
         }
-        let Some(limit) = limit else { return Poll::Pending };
-        sleep.get_or_insert_with(|| timer.sleep(limit)).as_mut().poll(cx).map(|()| None)
-    })
+        let Some(limit) = *this.limit else { return Poll::Pending };
+        this.sleep.get_or_insert_with(|| this.timer.sleep(limit)).as_mut().poll(cx).map(|()| None)
+    }
 }
 
 /// Drives a future on this thread. Most are ready at once here, and need nothing to be woken by.

@@ -1,4 +1,4 @@
-//! What a hit allocates: nothing, whichever the call. Counted for the calling thread.
+//! What a hit allocates: nothing, whichever the call; and how much a load does. Counted for the calling thread.
 
 use allocation_counter::measure;
 use futures_lite::future::block_on;
@@ -47,4 +47,17 @@ fn hits_of_threads_allocate_nothing() {
     allocates_nothing(|| cache.call(&7).timeout(LONG).get_or_load(|| Err(missing())).unwrap().source);
     allocates_nothing(|| collector.load(&7).unwrap().source);
     allocates_nothing(|| cache.get(&7).unwrap().unwrap().source);
+}
+
+/// The futures of a load are in boxes, and have no room for what other loads may need.
+#[test]
+fn a_load_of_a_task_needs_less_than_two_kilobytes() {
+    let cache: Cache<u64, u64> = Cache::builder().ttl(LONG).build();
+    let load = |key| {
+        let fetched = block_on(cache.get_or_load(&key, move || async move { Ok(key) }));
+        assert_eq!(fetched.unwrap().source, Source::Loaded);
+    };
+    load(1);
+    let info = measure(|| load(2));
+    assert!(info.bytes_max < 2_048, "{info:?}");
 }

@@ -14,7 +14,7 @@ use oneflight::{CallError, Role};
 use std::future::Future;
 use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -94,17 +94,16 @@ where
         let (seen, instead) = match self.inner.plan(found, now, || self.inner.loads.hash(key)) {
             Plan::Serve(fetched) => return Ok(fetched),
             Plan::Refresh { entry, source, leave } => {
-                return Ok(self.refresh_early(key, options, (entry, source, leave), now, loader).await);
+                // In a box, as the others need not have the room.
+                let refresh = Box::pin(self.refresh_early(key, options, (entry, source, leave), now, loader));
+                return Ok(refresh.await);
             }
             Plan::Load { seen, instead } => (seen, instead),
         };
         let mut loader = Some(loader);
         let load = self.load(key, Why::Missing(seen), &mut loader);
-        let loaded = match options.timeout {
-            None => load.await,
-            limit => within(limit, &self.inner.config.timer, load).await.unwrap_or(Err(Error::Deadline)),
-        };
-        self.inner.ended(loaded, instead, now)
+        let loaded = within(options.timeout, &self.inner.config.timer, load).await;
+        self.inner.ended(loaded.unwrap_or(Err(Error::Deadline)), instead, now)
     }
 
     /// Joins the flight of `key`, or loads.
@@ -139,7 +138,7 @@ where
                     Err(error) => unreachable!("no limit was set: {error}"),
                 }
             } else {
-                (work().await, Role::Led)
+                (Box::pin(work()).await, Role::Led)
             };
             match flown {
                 // It joined a refresh that came to nothing.
@@ -159,6 +158,8 @@ where
     where
         F: Future<Output = Option<Result<V, Error<E>>>> + Send + 'static,
     {
+        // Here, and not moved from call to call, as each would have room for it.
+        let loader = pin!(loader);
         let limit = self.inner.config.load_timeout;
         if self.inner.store.lease().is_none() {
             return self.inner.fly(&key, why, limit, begun, loader).await;

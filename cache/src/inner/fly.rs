@@ -7,7 +7,7 @@ use crate::fill::Published;
 use crate::loads::{Load, Unwanted};
 use crate::stats::Count;
 use crate::store::Store;
-use crate::time::{Time, at_once, pinned_within, within};
+use crate::time::{Time, at_once, within};
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::hash::Hash;
@@ -183,9 +183,8 @@ impl<V, S> Inner<V, S> {
             return (Some(Err(Error::Overloaded)), at);
         };
         let loader = pin!(loader);
-        let loader = pin!(self.counting_panics(loader, panics));
         self.counters.add(Count::Loads);
-        let result = match pinned_within(limit, &self.config.timer, loader).await {
+        let result = match within(limit, &self.config.timer, self.counting_panics(loader, panics)).await {
             None => Some(Err(Error::LoadTimedOut)),
             Some(result) => result,
         };
@@ -281,7 +280,8 @@ impl<V, S> Inner<V, S> {
                 Err(unwanted) => unwanted.into(),
             };
         }
-        let put = async {
+        // In a box, as the others need not have the room.
+        let put = Box::pin(async {
             let _writing = self.loads.write(load.hash()).await;
             load.may_store(begun)?;
             Ok(match entry {
@@ -292,7 +292,7 @@ impl<V, S> Inner<V, S> {
                 // It is not to be kept, so what it replaces is not either.
                 None => self.store.remove(key).await.map_err(|error| (error, None)),
             })
-        };
+        });
         // The value is there: its callers do not wait for ever for it to be stored, nor for others that write.
         match within(limit, &self.config.timer, put).await {
             None => self.published(None::<Result<(), Infallible>>),
