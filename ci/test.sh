@@ -17,6 +17,10 @@ need_apt git git
 need_apt cc build-essential
 need_redis
 
+# Most tests that take long wait for something: more of them at once than there are cores.
+cores=$(nproc)
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((cores > 2 ? 2 * cores : 4))}
+
 logs=$target/ci
 rm -rf "$logs"
 mkdir -p "$logs"
