@@ -67,7 +67,7 @@ report() {
         echo passed >>"$results"
     else
         echo failed >>"$results"
-        lines+=$(sed 's/^/\n    /' "$log" | tail -n 40)
+        lines+=$'\n'$(sed 's/^/    /' "$log" | tail -n 20)
     fi
     printf '%s\n' "$lines"
 }
