@@ -14,7 +14,7 @@ const EAGER: Policy = Policy::Eager { window: 0.5 };
 /// Passes soon.
 const SOON: Duration = Duration::from_millis(20);
 /// For what must begin before it has passed.
-const LONG: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_secs(5);
 
 #[test]
 fn past_the_age_of_a_stuck_load_one_of_those_who_wait_leads_another() {
