@@ -163,6 +163,18 @@ fn boxed(error: &dyn Any) -> Option<&(dyn StdError + 'static)> {
     error.downcast_ref::<BoxError>().map(|error| &**error as _).or_else(shared)
 }
 
+/// An error of the crate's own that is nothing but its message.
+#[derive(Debug)]
+pub(crate) struct Message(pub(crate) &'static str);
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl StdError for Message {}
+
 /// What comes of a load: a result of the user's, or what is the cache's own error already.
 pub(crate) trait Loaded<T, E> {
     fn told(self) -> Result<T, Error<E>>;
