@@ -26,6 +26,7 @@ pub type StoreError = Arc<dyn StdError + Send + Sync>;
 ///     other => panic!("{other:?}"),
 /// }
 /// ```
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Error<E> {
     /// The loader's error, shared by everybody who waited for this load.
@@ -106,24 +107,6 @@ impl<E> Clone for Error<E> {
             Self::Held => Self::Held,
             Self::WrongCount { returned, asked } => Self::WrongCount { returned: *returned, asked: *asked },
             Self::Closed => Self::Closed,
-        }
-    }
-}
-
-impl<E: fmt::Debug> fmt::Debug for Error<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Load(error) => f.debug_tuple("Load").field(error).finish(),
-            Self::LoadTimedOut => f.write_str("LoadTimedOut"),
-            Self::Deadline => f.write_str("Deadline"),
-            Self::Overloaded => f.write_str("Overloaded"),
-            Self::Reentrant => f.write_str("Reentrant"),
-            Self::Store(error) => f.debug_tuple("Store").field(error).finish(),
-            Self::Held => f.write_str("Held"),
-            Self::WrongCount { returned, asked } => {
-                f.debug_struct("WrongCount").field("returned", returned).field("asked", asked).finish()
-            }
-            Self::Closed => f.write_str("Closed"),
         }
     }
 }
