@@ -6,6 +6,7 @@ mod fly;
 mod leased;
 mod write;
 
+pub(crate) use crate::fill::Seen;
 pub(crate) use copy::{Panicked, copy};
 pub(crate) use flight::{Flight, Next};
 pub(crate) use leased::{Renewals, Side, clock};
@@ -89,14 +90,6 @@ pub(crate) enum Why {
     Refresh { seen: u32, cost: Duration },
     /// Somebody asked for it, whatever there is.
     Asked,
-}
-
-/// A value that is too old.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub(crate) version: u32,
-    /// It may be served if there will be no other.
-    pub(crate) is_usable: bool,
 }
 
 /// Does something when it is dropped, however that comes about.

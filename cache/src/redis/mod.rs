@@ -90,7 +90,6 @@
 //! safe?](http://antirez.com/news/101). What must never happen twice at once belongs into a transaction of the database that
 //! it changes.
 
-mod announce;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 mod any_link;
 pub mod blocking;

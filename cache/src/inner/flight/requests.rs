@@ -1,7 +1,7 @@
 //! What a flight asks the store for, and what comes of it.
 
 use super::{Flight, Reason, Unleased};
-use crate::error::Error;
+use crate::error::{Error, Message};
 use crate::fill::{self, Event, Version};
 use crate::inner::{Why, copy};
 use crate::lease::{Acquired, Claim, Lease, Publication};
@@ -10,20 +10,7 @@ use crate::stats::Count;
 use crate::store::Store;
 use crate::time::Time;
 use crate::time_limit::TimeLimit;
-use std::fmt;
 use std::hash::Hash;
-
-/// The store says that what was seen is gone, though nothing was.
-#[derive(Debug)]
-struct NothingWasSeen;
-
-impl fmt::Display for NothingWasSeen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the store says that what was seen is gone, but nothing was")
-    }
-}
-
-impl std::error::Error for NothingWasSeen {}
 
 impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     fn lease(&self) -> &'f S::Lease
@@ -71,7 +58,9 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         drop(time_limit);
         let acquired = match acquired {
             // It is somebody else's word, and no fill could go on from there.
-            Ok(Acquired::Gone) if seen.is_none() => Err(self.inner.senseless(NothingWasSeen)),
+            Ok(Acquired::Gone) if seen.is_none() => {
+                Err(self.inner.senseless(Message("the store says that what was seen is gone, but nothing was")))
+            }
             acquired => acquired,
         };
         match acquired {
