@@ -150,6 +150,7 @@ cases! {
 
     bounds::no_more_loads_at_once_than_allowed;
     bounds::no_more_callers_of_a_key_than_allowed;
+    bounds::a_key_of_a_batch_that_has_too_many_callers_costs_the_others_nothing;
     bounds::a_key_that_a_batch_has_twice_counts_once;
     bounds::a_closed_cache_serves_what_it_has_and_loads_nothing;
     bounds::closing_waits_for_a_refresh_that_is_on;

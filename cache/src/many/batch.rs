@@ -352,15 +352,29 @@ impl<V, S> Inner<V, S> {
         }
     }
 
-    /// One more caller for each key, unless one has too many.
-    pub(super) fn call_many<Q, E>(&self, batch: &Batch<'_, Q, V>) -> Result<Vec<Option<Calling<'_>>>, Error<E>>
+    /// One more caller for each key. A key that has too many gets its old value, and without one ends it all.
+    pub(super) fn call_many<Q, E>(&self, batch: &mut Batch<'_, Q, V>) -> Result<Vec<Calling<'_>>, Error<E>>
     where
         Q: Hash + Eq + ?Sized,
+        V: Clone,
     {
+        let Some(max) = self.config.max_waiters else { return Ok(Vec::new()) };
         // A key that stands there twice is waited for once, and one with a value to be refreshed not at all.
         let without = batch.wanted.iter().filter(|wanted| wanted.refresh.is_none());
         let keys: HashSet<&Q> = without.map(|wanted| wanted.key).collect();
-        keys.into_iter().map(|key| self.call(|| self.loads.hash(key))).collect()
+        let (mut calling, mut refused) = (Vec::with_capacity(keys.len()), HashMap::new());
+        for key in keys {
+            match self.loads.call(self.loads.hash(key), max) {
+                Some(one) => calling.push(one),
+                None => _ = refused.insert(key, Ok(Some(Err(Error::Overloaded)))),
+            }
+        }
+        if !refused.is_empty() {
+            // One call, however many of its keys.
+            self.counters.add(Count::Overloaded);
+            self.take_in_kept(batch, &HashSet::new(), &refused)?;
+        }
+        Ok(calling)
     }
 
     /// Ends a batch that may not load: by the old values, if each key has one.
