@@ -139,6 +139,7 @@ cases! {
 
     stale::a_stale_value_is_served_at_once_while_one_refresh_is_on;
     stale::inline_the_caller_that_draws_a_stale_value_gets_the_new_one;
+    stale::an_old_value_that_was_waited_for_has_become_older;
     stale::past_the_stale_window_a_value_is_gone;
     stale::a_miss_joins_the_refresh_that_is_on_and_goes_on_alone_if_that_panics;
     stale::i5_an_old_value_is_served_if_the_load_fails_and_retries_back_off;

@@ -49,7 +49,6 @@ impl<Q: ?Sized, V> Wanted<'_, Q, V> {
 
 /// A batch under way.
 pub(super) struct Batch<'q, Q: ?Sized, V> {
-    now: Time,
     pub(super) values: Vec<Option<Fetched<V>>>,
     pub(super) wanted: Vec<Wanted<'q, Q, V>>,
 }
@@ -80,7 +79,7 @@ impl<V, S> Inner<V, S> {
         S: Store<Q, V>,
     {
         let now = self.now();
-        let mut batch = Batch { now, values: Vec::with_capacity(keys.len()), wanted: Vec::new() };
+        let mut batch = Batch { values: Vec::with_capacity(keys.len()), wanted: Vec::new() };
         let all = self.find_many(&keys, now).await;
         for (place, (key, found)) in keys.into_iter().zip(all).enumerate() {
             let value = match self.plan(found, now, || self.loads.hash(key)) {
@@ -168,7 +167,7 @@ impl<V, S> Inner<V, S> {
             batch.values[place] = match (flown, wanted) {
                 (Some(Err(Error::Reentrant)), _) => return Err(Error::Reentrant),
                 (flown, Wanted { refresh: Some((source, _leave)), entry: Some(entry), .. }) => {
-                    Some(self.refreshed(flown.and_then(Result::ok), entry, source, batch.now))
+                    Some(self.refreshed(flown.and_then(Result::ok), entry, source))
                 }
                 (None, wanted) => {
                     batch.wanted.push(wanted);
@@ -180,7 +179,7 @@ impl<V, S> Inner<V, S> {
                         landed.panic_if_own(role);
                         self.arrived(landed, source)
                     });
-                    Some(self.ended(loaded, wanted.entry, batch.now)?)
+                    Some(self.ended(loaded, wanted.entry)?)
                 }
             };
         }
