@@ -85,6 +85,7 @@ cases! {
     loads::i9_20_000_keys_and_16_threads_one_load_a_key_and_nothing_left;
     loads::without_coalescing_each_caller_loads;
     loads::without_coalescing_an_older_load_does_not_replace_a_newer_value;
+    loads::without_coalescing_an_older_load_does_not_outlive_a_newer_value_that_is_not_kept;
     loads::a_bypass_reads_joins_and_stores_nothing;
     loads::a_bypass_is_counted_as_other_loads_are;
     loads::a_refresh_on_demand_loads_whatever_is_there;
