@@ -227,14 +227,26 @@ impl<V, S> Inner<V, S> {
         if keys.is_empty() {
             return keys;
         }
-        // A load that is over has left another value, and a write may have left none.
-        let found = self.ask::<Q, _, _>(|| self.store.get_many(&keys, self.now())).await;
-        let mut found = found.unwrap_or_default().into_iter();
-        let is_other = |old| matches!(found.next(), Some(Ok(entry)) if entry.as_ref().map(Entry::version) != Some(old));
-        let are_other: Vec<bool> = old.into_iter().map(is_other).collect();
-        let hung: Vec<&Q> =
-            keys.into_iter().zip(are_other).filter_map(|(key, other)| (!other).then_some(key)).collect();
-        hung.iter().for_each(|key| self.hangs(self.loads.hash(*key)));
+        // A load that is over has left another value, and a write may have left none. Also near, where a store that does not answer
+        // is not asked.
+        let now = self.now();
+        let near: Vec<Option<Entry<V>>> = keys.iter().map(|key| self.store.near(key, now)).collect();
+        let missing = keys.iter().zip(&near).filter(|(_, near)| near.is_none());
+        let missing: Vec<&Q> = missing.map(|(key, _)| *key).collect();
+        let told = if missing.is_empty() {
+            Vec::new()
+        } else {
+            self.ask::<Q, _, _>(|| self.store.get_many(&missing, now)).await.unwrap_or_default()
+        };
+        let mut told = told.into_iter();
+        let mut hung = Vec::new();
+        for ((key, near), old) in keys.into_iter().zip(near).zip(old) {
+            let found = near.map(Some).or_else(|| told.next()?.ok());
+            if found.is_none_or(|entry| entry.is_some_and(|entry| entry.version() == old)) {
+                self.hangs(self.loads.hash(key));
+                hung.push(key);
+            }
+        }
         hung
     }
 
