@@ -16,7 +16,7 @@ use crate::entry::{Entry, Source};
 use crate::error::{Error, StoreError};
 use crate::fill::Published;
 use crate::gate::{Gate, Pass};
-use crate::loads::{KeyHash, Load, Loads, Mark};
+use crate::loads::{Backoff, KeyHash, Load, Loads, Mark};
 use crate::sharing::{Failure, Sharing};
 use crate::stats::{Count, Counters, Stats};
 use crate::store::Store;
@@ -239,16 +239,18 @@ impl<V, S> Inner<V, S> {
 
     /// Lets the next refresh of the key wait.
     pub(crate) fn hold_up(&self, hash: KeyHash) {
-        let Config { first_backoff, longest_backoff, .. } = self.config;
-        self.loads.fail(hash, self.now(), first_backoff, longest_backoff, self.config.random());
+        self.loads.fail(hash, self.now(), self.backoff());
     }
 
-    /// A load of the key has been waited for in vain, as long as one may take. Of all who have waited, the first lets the next
-    /// refresh wait.
+    /// A load of the key has been waited for in vain, as long as one may take. Of all who have waited for it, the first lets the
+    /// next refresh wait.
     pub(crate) fn hangs(&self, hash: KeyHash) {
-        if self.loads.may_try(hash, self.now()) {
-            self.hold_up(hash);
-        }
+        self.loads.hangs(hash, self.now(), self.backoff());
+    }
+
+    fn backoff(&self) -> Backoff {
+        let Config { first_backoff, longest_backoff, .. } = self.config;
+        Backoff { first: first_backoff, longest: longest_backoff, random: self.config.random() }
     }
 
     /// Lets the next refresh of the key wait for a moment: another process is at it.

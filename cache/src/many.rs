@@ -129,13 +129,7 @@ where
         let inner = &self.shared.inner;
         let limit = inner.config.load_timeout;
         let mut batch = inner.look_many(keys.into_iter().collect()).await;
-        let _calling = match inner.call_many(&batch) {
-            Ok(calling) => calling,
-            Err(error) => {
-                inner.refuse(&mut batch, &error)?;
-                Vec::new()
-            }
-        };
+        let _calling = inner.call_many(&mut batch)?;
         // Several loads of this call may be on at once, all in this future.
         let loader = Mutex::new(loader);
         let renewals = Semaphore::new(leased::REQUESTS);
@@ -267,13 +261,7 @@ where
         let time_limit = until.map(TimeLimit::until);
         let mut batch = block_on(inner.look_many(keys.into_iter().collect()));
         drop(time_limit);
-        let _calling = match inner.call_many(&batch) {
-            Ok(calling) => calling,
-            Err(error) => {
-                inner.refuse(&mut batch, &error)?;
-                Vec::new()
-            }
-        };
+        let _calling = inner.call_many(&mut batch)?;
         while !batch.wanted.is_empty() {
             if inner.is_closed() {
                 inner.refuse(&mut batch, &Error::Closed)?;

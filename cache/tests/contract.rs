@@ -85,6 +85,7 @@ cases! {
     loads::i9_20_000_keys_and_16_threads_one_load_a_key_and_nothing_left;
     loads::without_coalescing_each_caller_loads;
     loads::without_coalescing_an_older_load_does_not_replace_a_newer_value;
+    loads::without_coalescing_an_older_load_does_not_outlive_a_newer_value_that_is_not_kept;
     loads::a_bypass_reads_joins_and_stores_nothing;
     loads::a_bypass_is_counted_as_other_loads_are;
     loads::a_refresh_on_demand_loads_whatever_is_there;
@@ -139,6 +140,7 @@ cases! {
 
     stale::a_stale_value_is_served_at_once_while_one_refresh_is_on;
     stale::inline_the_caller_that_draws_a_stale_value_gets_the_new_one;
+    stale::an_old_value_that_was_waited_for_has_become_older;
     stale::past_the_stale_window_a_value_is_gone;
     stale::a_miss_joins_the_refresh_that_is_on_and_goes_on_alone_if_that_panics;
     stale::i5_an_old_value_is_served_if_the_load_fails_and_retries_back_off;
@@ -150,6 +152,7 @@ cases! {
 
     bounds::no_more_loads_at_once_than_allowed;
     bounds::no_more_callers_of_a_key_than_allowed;
+    bounds::a_key_of_a_batch_that_has_too_many_callers_costs_the_others_nothing;
     bounds::a_key_that_a_batch_has_twice_counts_once;
     bounds::a_closed_cache_serves_what_it_has_and_loads_nothing;
     bounds::closing_waits_for_a_refresh_that_is_on;

@@ -143,11 +143,11 @@ where
             Plan::Serve(fetched) => return Ok(fetched),
             Plan::Refresh { entry, source, leave } => {
                 let landed = refresh(&entry, leave, loader);
-                return Ok(inner.refreshed(landed, entry, source, now));
+                return Ok(inner.refreshed(landed, entry, source));
             }
             Plan::Load { seen, instead } => (seen, instead),
         };
-        inner.ended(self.load(key, Why::Missing(seen), options.timeout, loader), instead, now)
+        inner.ended(self.load(key, Why::Missing(seen), options.timeout, loader), instead)
     }
 
     /// Joins the flight of `key`, or loads.

@@ -262,7 +262,7 @@ impl<V, S> Inner<V, S> {
         let [begun, ended] = times;
         // The user's code, so not under the lock.
         let entry = self.config.entry(value, begun, ended, former.entry.as_ref().map(Entry::cost));
-        if entry.is_none() && !former.may_be_there() {
+        if entry.is_none() && !former.may_be_there() && load.end_if_alone() {
             return Published::Stored;
         }
         let weight = entry.as_ref().map_or(1, |entry| self.store.weigh(key, &entry.value));
@@ -289,7 +289,7 @@ impl<V, S> Inner<V, S> {
                     Err(error) if !may_stay => Err((error, Some(self.store.remove(key).await))),
                     stored => stored.map_err(|error| (error, None)),
                 },
-                // It is not to be kept, so what it replaces is not either.
+                // It is not to be kept, so what it replaces is not either, nor what a load that began earlier has stored.
                 None => self.store.remove(key).await.map_err(|error| (error, None)),
             })
         });

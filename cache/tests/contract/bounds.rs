@@ -41,6 +41,26 @@ pub(crate) fn no_more_callers_of_a_key_than_allowed<W: Way>() {
     assert_eq!(cache.stats().overloaded, 2);
 }
 
+/// As a single call would, each of its keys gets what there is for it.
+pub(crate) fn a_key_of_a_batch_that_has_too_many_callers_costs_the_others_nothing<W: Way>() {
+    let (cache, clock) = cache::<W, u32>(|builder| builder.max_waiters(0).stale_if_error(TTL));
+    cache.put("a", 1).unwrap();
+    clock.advance(TTL);
+    let on = loading(&cache, "a", || Ok(2));
+    let load = |keys: Vec<String>| {
+        assert_eq!(keys, ["b"]);
+        Ok(vec![3])
+    };
+    let values = cache.get_or_load_many(&["a", "b", "a"], load).unwrap();
+    let values: Vec<_> = values.iter().map(|it| (it.value, it.source)).collect();
+    assert_eq!(values, [(1, Source::Stale), (3, Source::Loaded), (1, Source::Stale)]);
+    assert_eq!(cache.stats().overloaded, 1);
+    // Without an old value that is the batch's error, and nothing is loaded.
+    clock.advance(TTL);
+    assert!(matches!(cache.get_or_load_many(&["c", "a"], |_| unreachable!()), Err(Error::Overloaded)));
+    assert_eq!(told(on.end()), (2, Source::Loaded));
+}
+
 /// A key that stands in a batch twice is one caller.
 pub(crate) fn a_key_that_a_batch_has_twice_counts_once<W: Way>() {
     let (cache, _) = cache::<W, u32>(|builder| builder.max_waiters(0));

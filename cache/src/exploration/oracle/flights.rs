@@ -179,7 +179,8 @@ impl Oracle {
     fn land(&mut self, flight: usize, page: Page) {
         let Flight { began: (at, written), had_value, .. } = self.flights[flight];
         self.succeed();
-        if !page.is_kept && !had_value {
+        let is_alone = self.flights.iter().filter(|flight| flight.is_on() && flight.loader.is_some()).count() == 1;
+        if !page.is_kept && !had_value && is_alone {
             return;
         }
         if written != self.written {
