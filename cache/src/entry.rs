@@ -255,6 +255,7 @@ pub enum Source {
 /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fetched<V> {
     /// The value.
     pub value: V,
