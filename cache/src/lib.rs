@@ -27,7 +27,7 @@
 //! |---|---|
 //! | a fresh value, far from its end | returns it: [`Source::Hit`] |
 //! | a fresh value, and the policy draws this read | has it refreshed, and returns it: [`Source::Early`] |
-//! | a value within `stale_while_revalidate` of its end | has it refreshed unless a refresh is on, and returns it: [`Source::Stale`] |
+//! | a value within `stale_while_revalidate` of its end | has it refreshed unless a refresh is on, and returns it, or the new one if it did that itself: [`Source::Stale`] |
 //! | a value within `stale_if_error` of its end | loads or joins; if that fails, returns the old one: [`Source::Stale`] |
 //! | nothing | loads, [`Source::Loaded`], or joins the load that is on, [`Source::Joined`] |
 //!

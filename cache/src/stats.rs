@@ -24,9 +24,9 @@ use stripes::Stripes;
 pub struct Stats {
     /// Calls that found a fresh value and did nothing else.
     pub hits: u64,
-    /// Calls that found a fresh value and started a refresh.
+    /// Calls that found a fresh value and started a refresh, or did one.
     pub early: u64,
-    /// Calls that got a value that was not fresh any more.
+    /// Calls that found a value that was not fresh any more and got it, or the new one if they have refreshed it themselves.
     pub stale: u64,
     /// Calls of `get` and `get_or_load`, and keys of `get_many`, `get_or_load_many` and a collector, that found no value they could be
     /// served: there was none, or it was too old, or the store failed. What became of them is told by the other numbers: a call that
