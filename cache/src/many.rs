@@ -179,7 +179,9 @@ where
                 Err(Error::Closed) => batch.wanted.iter().map(|_| Some(Err(Error::Closed))).collect(),
                 flown => flown?,
             };
-            inner.take_in(&mut batch, &led.into_inner(), flown)?;
+            let led = led.into_inner();
+            inner.count_failed_joins(&batch, &led, &flown);
+            inner.take_in(&mut batch, &led, flown)?;
         }
         Ok(batch.values.into_iter().map(|value| value.expect("each key has one")).collect())
     }
@@ -322,6 +324,7 @@ where
                 let flown = work(once);
                 order.into_iter().map(|index| flown[index].clone()).collect()
             };
+            inner.count_failed_joins(&batch, &led, &flown);
             inner.take_in(&mut batch, &led, flown)?;
             // It gave up waiting for another process; others of this one may go on.
             if is_over() {

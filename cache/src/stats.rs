@@ -39,7 +39,7 @@ pub struct Stats {
     /// Runs of a loader, those of refreshes and of calls that bypass the cache included. A batch counts once for the keys that it
     /// loads together. A [collector](crate::Collector) counts as its callers do: `load` as one key, `load_many` as a batch.
     pub loads: u64,
-    /// Calls that waited for another's load.
+    /// Calls that waited for another's load until it had ended, by a value or an error.
     pub joins: u64,
     /// Refreshes that were started. One that finds a load of its key on leaves it to that, and counts as well.
     pub refreshes: u64,

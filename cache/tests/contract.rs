@@ -153,6 +153,7 @@ cases! {
     bounds::a_key_that_a_batch_has_twice_counts_once;
     bounds::a_closed_cache_serves_what_it_has_and_loads_nothing;
     bounds::closing_waits_for_a_refresh_that_is_on;
+    bounds::who_waits_for_a_load_that_fails_has_joined_it_too;
     bounds::the_numbers_tell_what_has_happened;
     bounds::a_refresh_that_never_ends_holds_only_its_own_key;
 

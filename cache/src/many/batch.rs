@@ -151,6 +151,18 @@ impl<V, S> Inner<V, S> {
         }
     }
 
+    /// Counts the keys whose loads by others have failed.
+    pub(super) fn count_failed_joins<Q, E>(&self, batch: &Batch<'_, Q, V>, led: &HashSet<&Q>, flown: &[Flown<V, E>])
+    where
+        Q: Hash + Eq + ?Sized,
+    {
+        for (wanted, flown) in batch.wanted.iter().zip(flown) {
+            if matches!(flown, Some(Err(_))) && !wanted.is_refresh() && !led.contains(wanted.key) {
+                self.failed_for(Role::Followed);
+            }
+        }
+    }
+
     /// Puts what has come into its place. What came to nothing stays wanted, and an error without an old value ends it all.
     /// `led` are the keys whose flights were this call's own.
     pub(super) fn take_in<Q, E>(
