@@ -117,7 +117,8 @@ impl LoadTimes {
         })
     }
 
-    /// How many loads there were.
+    /// How many loads have ended: by a value, an error or a panic, or because they took too long. Those that were dropped because all
+    /// who wanted them had left are not among them.
     ///
     /// # Examples
     ///
