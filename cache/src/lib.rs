@@ -45,6 +45,19 @@
 //! What a `put` or an `invalidate` meets, a load, a refresh or a batch that is on, is not stored after it, and is joined by
 //! nobody who calls after the write has returned. This holds within the process.
 //!
+//! # Features
+//!
+//! | feature | what it does |
+//! |---|---|
+//! | `redis` | `redis::blocking::RedisStore` and leases, for threads |
+//! | `redis-smol`, `redis-tokio` | `redis::RedisStore` for tasks: on any executor, or on tokio's |
+//! | `redis-cluster` | a cluster, for tasks; with one of these two |
+//! | `serde` | values that serde can serialise, in postcard's format: `redis::Serde` |
+//! | `metrics` | counters and a histogram of load times through the `metrics` crate: see `Builder::name` |
+//! | `tracing` | events of loads and failures, without keys or values, with `Builder::name` as `cache` |
+//! | `test-util` | for your tests: a clock moved by hand, a store that fails on demand, waiting for callers that wait |
+//! | `loom` | under `--cfg loom`, the cache on loom's locks; otherwise nothing |
+//!
 //! # Before you use it
 //!
 //! The key must hold everything that the loader reads (tenant, user, locale), or one caller's data reaches another. Values are
@@ -53,6 +66,7 @@
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod blocking;
 mod breaker;
