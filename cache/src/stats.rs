@@ -93,11 +93,12 @@ pub struct LoadTimes {
     buckets: [u64; BUCKETS],
 }
 
-/// The last one is for half an hour and more.
+/// The last one is for all over 2^30 us, 18 minutes.
 const BUCKETS: usize = 32;
 
 impl LoadTimes {
-    /// For each bucket the time that its loads took at most, and their number: up to 1 us, 2 us, 4 us and so on.
+    /// For each bucket the time that its loads took at most, and their number: up to 1 us, 2 us, 4 us and so
+    /// on, up to 2^30 us, which is 18 minutes; and [`Duration::MAX`] for those that took longer.
     ///
     /// # Examples
     ///
@@ -134,8 +135,8 @@ impl LoadTimes {
         self.buckets.iter().sum()
     }
 
-    /// A time that the fraction `quantile` of the loads did not exceed, and not more than twice the smallest such time. `None` if
-    /// there were no loads.
+    /// A time that the fraction `quantile` of the loads did not exceed, and not more than twice the smallest such time, from 0.5 us to
+    /// 18 minutes: what is less is 1 us, and what is more is [`Duration::MAX`]. `None` if there were no loads.
     ///
     /// # Examples
     ///
@@ -267,5 +268,19 @@ mod tests {
             assert_eq!(times.quantile(1.0), Some(Duration::from_micros(bound)), "{nanos} ns");
         }
         assert_eq!(LoadTimes::bucket(Duration::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn there_is_no_bound_for_load_times_of_more_than_18_minutes() {
+        let quantile = |took: Duration| {
+            let mut times = LoadTimes::default();
+            times.buckets[LoadTimes::bucket(took)] += 1;
+            assert_eq!(times.iter().last().map(|(bound, _)| bound), Some(Duration::MAX));
+            times.quantile(1.0)
+        };
+        let longest = Duration::from_micros(1 << 30);
+        assert_eq!(quantile(longest), Some(longest));
+        assert_eq!(quantile(longest + Duration::from_nanos(1)), Some(Duration::MAX));
+        assert_eq!(quantile(Duration::from_secs(20 * 60)), Some(Duration::MAX));
     }
 }
