@@ -104,6 +104,7 @@ pub mod test_util;
 mod tier;
 mod time;
 mod time_limit;
+mod unwind;
 
 pub use builder::Builder;
 pub use cache::Cache;
