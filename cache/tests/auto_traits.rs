@@ -1,8 +1,8 @@
 //! Auto traits of the public types, in both directions.
 
 use oneflight_cache::{
-    BoxError, Builder, Cache, Call, Collector, Entry, Error, Fallback, Fetched, LoadTimes, Source, Stats, Time,
-    blocking,
+    BoxError, Builder, Cache, Call, CallMany, Collector, Entry, Error, Fallback, Fetched, LoadTimes, Source, Stats,
+    Time, blocking,
 };
 use std::cell::Cell;
 use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
@@ -61,6 +61,7 @@ table! {
     yes yes yes yes yes Collector<u32, u32>;
     no  no  yes yes yes Collector<u32, OneThreadAtATime>;
     yes yes yes yes yes Call<'static, Cache<u32, u32>, u32>;
+    yes yes yes yes yes CallMany<'static, Cache<u32, u32>, &'static [u32]>;
 
     yes yes yes yes yes blocking::Cache<u32, u32>;
     no  no  yes yes yes blocking::Cache<u32, OneThreadAtATime>;

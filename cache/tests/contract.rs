@@ -2,7 +2,7 @@
 //!
 //! A case is a function that is generic over the [`Way`](support::way::Way): which cache, and where its callers run. The list
 //! below makes each a test of each way, named for example `threads::i2_a_put_during_a_load_wins`. What concerns one cache only
-//! stands in the modules `only_tasks` and `only_threads`. Time is that of a clock that the tests move, but where a thread's own
+//! stands in the modules `only_tasks`, `only_threads` and `call_many`. Time is that of a clock that the tests move, but where a thread's own
 //! time limit is the subject.
 //!
 //! Letters and numbers are those of the cases in the project's list of faults that real users met.
@@ -11,6 +11,8 @@ mod support;
 
 #[path = "contract/bounds.rs"]
 mod bounds;
+#[path = "contract/call_many.rs"]
+mod call_many;
 #[path = "contract/crowd.rs"]
 mod crowd;
 #[path = "contract/early.rs"]

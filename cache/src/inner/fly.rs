@@ -230,11 +230,11 @@ impl<V, S> Inner<V, S> {
     }
 
     /// Loads as if there were no cache, but for its numbers.
-    pub(crate) async fn bypass<E>(
+    pub(crate) async fn bypass<T, E>(
         &self,
         limit: Option<Duration>,
-        loader: impl Future<Output = Result<V, Error<E>>>,
-    ) -> Result<Fetched<V>, Error<E>> {
+        loader: impl Future<Output = Result<T, Error<E>>>,
+    ) -> Result<Fetched<T>, Error<E>> {
         if self.is_closed() {
             return Err(Error::Closed);
         }

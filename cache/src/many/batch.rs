@@ -375,6 +375,13 @@ impl<V, S> Inner<V, S> {
         keys.into_iter().map(|key| self.call(|| self.loads.hash(key))).collect()
     }
 
+    /// The time of the batch is up, and its refreshes end with it: the next ones wait.
+    pub(super) fn hold_up_refreshes<Q: Hash + ?Sized>(&self, batch: &Batch<'_, Q, V>) {
+        for wanted in batch.wanted.iter().filter(|wanted| wanted.is_refresh()) {
+            self.hangs(self.loads.hash(wanted.key));
+        }
+    }
+
     /// Ends a batch that may not load: by the old values, if each key has one.
     pub(super) fn refuse<Q, E>(&self, batch: &mut Batch<'_, Q, V>, error: &Error<E>) -> Result<(), Error<E>>
     where
