@@ -31,8 +31,9 @@ pub type StoreError = Arc<dyn StdError + Send + Sync>;
 pub enum Error<E> {
     /// The loader's error, shared by everybody who waited for this load.
     Load(Arc<E>),
-    /// The load took longer than the cache's [`load_timeout`](crate::Builder::load_timeout), and a task's was
-    /// dropped. A thread's goes on.
+    /// The load took longer than the cache's [`load_timeout`](crate::Builder::load_timeout), and was dropped, if it was a task's. Of
+    /// threads only those get it that have waited so long for a batch of a [`Collector`](crate::blocking::Collector), which goes on:
+    /// others load themselves.
     LoadTimedOut,
     /// The time is up that this call was given.
     Deadline,

@@ -82,6 +82,13 @@ impl<V, S> Inner<V, S> {
         Fetched { value: landed.value, source, age: landed.age }
     }
 
+    /// The flight that a caller was in, in this role, has come to an error.
+    pub(crate) fn failed_for(&self, role: Role) {
+        if role == Role::Followed {
+            self.counters.add(Count::Joins);
+        }
+    }
+
     /// The value of a refresh, for the caller that did it; the old one if it came to nothing.
     pub(crate) fn refreshed(&self, landed: Option<Landed<V>>, entry: Entry<V>, source: Source) -> Fetched<V> {
         match landed {

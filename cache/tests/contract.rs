@@ -2,7 +2,7 @@
 //!
 //! A case is a function that is generic over the [`Way`](support::way::Way): which cache, and where its callers run. The list
 //! below makes each a test of each way, named for example `threads::i2_a_put_during_a_load_wins`. What concerns one cache only
-//! stands in the modules `only_tasks` and `only_threads`. Time is that of a clock that the tests move, but where a thread's own
+//! stands in the modules `only_tasks`, `only_threads` and `call_many`. Time is that of a clock that the tests move, but where a thread's own
 //! time limit is the subject.
 //!
 //! Letters and numbers are those of the cases in the project's list of faults that real users met.
@@ -11,6 +11,8 @@ mod support;
 
 #[path = "contract/bounds.rs"]
 mod bounds;
+#[path = "contract/call_many.rs"]
+mod call_many;
 #[path = "contract/crowd.rs"]
 mod crowd;
 #[path = "contract/early.rs"]
@@ -156,6 +158,7 @@ cases! {
     bounds::a_key_that_a_batch_has_twice_counts_once;
     bounds::a_closed_cache_serves_what_it_has_and_loads_nothing;
     bounds::closing_waits_for_a_refresh_that_is_on;
+    bounds::who_waits_for_a_load_that_fails_has_joined_it_too;
     bounds::the_numbers_tell_what_has_happened;
     bounds::a_refresh_that_never_ends_holds_only_its_own_key;
 

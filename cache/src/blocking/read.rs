@@ -206,7 +206,10 @@ where
                 None if until.is_some_and(|until| Instant::now() >= until) => return Err(Error::Deadline),
                 // It joined a refresh that came to nothing, or somebody who gave up.
                 None => continue,
-                Some(Err(error)) => return Err(error),
+                Some(Err(error)) => {
+                    inner.failed_for(role);
+                    return Err(error);
+                }
                 Some(Ok(landed)) if landed.is_not_what(why, role) => continue,
                 Some(Ok(landed)) => {
                     let source = landed.source(role);

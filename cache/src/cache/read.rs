@@ -143,7 +143,10 @@ where
             match flown {
                 // It joined a refresh that came to nothing.
                 None => continue,
-                Some(Err(error)) => return Err(error),
+                Some(Err(error)) => {
+                    inner.failed_for(role);
+                    return Err(error);
+                }
                 Some(Ok(landed)) if landed.is_not_what(why, role) => continue,
                 Some(Ok(landed)) => {
                     let source = landed.source(role);

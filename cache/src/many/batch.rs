@@ -150,6 +150,18 @@ impl<V, S> Inner<V, S> {
         }
     }
 
+    /// Counts the keys whose loads by others have failed.
+    pub(super) fn count_failed_joins<Q, E>(&self, batch: &Batch<'_, Q, V>, led: &HashSet<&Q>, flown: &[Flown<V, E>])
+    where
+        Q: Hash + Eq + ?Sized,
+    {
+        for (wanted, flown) in batch.wanted.iter().zip(flown) {
+            if matches!(flown, Some(Err(_))) && !wanted.is_refresh() && !led.contains(wanted.key) {
+                self.failed_for(Role::Followed);
+            }
+        }
+    }
+
     /// Puts what has come into its place. What came to nothing stays wanted, and an error without an old value ends it all.
     /// `led` are the keys whose flights were this call's own.
     pub(super) fn take_in<Q, E>(
@@ -386,6 +398,13 @@ impl<V, S> Inner<V, S> {
             self.take_in_kept(batch, &HashSet::new(), &refused)?;
         }
         Ok(calling)
+    }
+
+    /// The time of the batch is up, and its refreshes end with it: the next ones wait.
+    pub(super) fn hold_up_refreshes<Q: Hash + ?Sized>(&self, batch: &Batch<'_, Q, V>) {
+        for wanted in batch.wanted.iter().filter(|wanted| wanted.is_refresh()) {
+            self.hangs(self.loads.hash(wanted.key));
+        }
     }
 
     /// Ends a batch that may not load: by the old values, if each key has one.

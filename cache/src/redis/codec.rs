@@ -136,6 +136,8 @@ where
 /// long as the type is. Fields have no names there. A type that has changed needs another
 /// [schema](crate::redis::Builder::schema), or old bytes may be read as values of the new type.
 ///
+/// With the feature `serde`.
+///
 /// # Examples
 ///
 /// ```

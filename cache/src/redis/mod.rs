@@ -1,6 +1,6 @@
 //! Values on a Redis or Valkey server, and leases across all the processes that share it.
 //!
-//! [`RedisStore`] is for tasks, [`blocking::RedisStore`] for threads; one [`Builder`] makes both, and both read what the other
+//! [`RedisStore`] is for tasks (feature `redis-smol` or `redis-tokio`), [`blocking::RedisStore`] for threads (feature `redis`); one [`Builder`] makes both, and both read what the other
 //! wrote. So a value is loaded by one process, and the others get it from the server.
 //!
 //! ```no_run

@@ -1,7 +1,7 @@
 //! Bounds, closing, and the numbers.
 
 use crate::support::limits::until;
-use crate::support::run::{failure, joining, loading, refreshing, told, uncalled};
+use crate::support::run::{failure, joining, loading, refreshing, run, told, uncalled};
 use crate::support::way::{AnyCache, Fail, SECOND, TTL, Way, cache, inline_cache};
 use oneflight_cache::{Error, Policy, Source};
 use std::time::Duration;
@@ -102,6 +102,28 @@ pub(crate) fn closing_waits_for_a_refresh_that_is_on<W: Way>() {
         assert!(closing.end());
         assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
     }
+}
+
+pub(crate) fn who_waits_for_a_load_that_fails_has_joined_it_too<W: Way>() {
+    let (cache, clock) = cache::<W, u32>(|builder| builder.stale_if_error(TTL));
+    let fails = loading(&cache, "k", || Err(Fail(1)));
+    let joins = joining(&cache, "k", uncalled());
+    let batch = run({
+        let cache = cache.clone();
+        move || cache.get_or_load_many(&["k"], |_| unreachable!("another loads it"))
+    });
+    until("the batch waits too", || cache.waiters("k") == 2);
+    assert_eq!(failure(fails.end()), 1);
+    assert_eq!((failure(joins.end()), failure(batch.end())), (1, 1));
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.load_errors, stats.joins), (1, 1, 2));
+    cache.put("k", 7).unwrap();
+    clock.advance(TTL);
+    let fails = loading(&cache, "k", || Err(Fail(2)));
+    let joins = joining(&cache, "k", uncalled());
+    assert_eq!([fails.end(), joins.end()].map(told), [(7, Source::Stale); 2]);
+    let stats = cache.stats();
+    assert_eq!((stats.stale, stats.joins), (2, 3));
 }
 
 pub(crate) fn the_numbers_tell_what_has_happened<W: Way>() {

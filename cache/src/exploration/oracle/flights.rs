@@ -25,7 +25,9 @@ pub(super) enum End {
         by: usize,
         is_found: bool,
     },
-    Failed,
+    Failed {
+        by: usize,
+    },
     /// Whoever needs a value begins anew.
     Nothing,
     /// Everybody has left.
@@ -156,7 +158,7 @@ impl Oracle {
             }
             Outcome::Failure => {
                 self.fail(flight);
-                self.end(flight, End::Failed);
+                self.end(flight, End::Failed { by: owner });
             }
             Outcome::Panic if matches!(self.actors[owner].kind, Kind::Refresh { .. }) => {
                 self.fail(flight);
