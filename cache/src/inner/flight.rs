@@ -1,6 +1,8 @@
 //! One flight of a key in a store that several processes share: what its fill says, done.
 
 mod requests;
+#[cfg(test)]
+mod tests;
 
 use super::leased::clock;
 use super::{Begun, Flown, Inner, Landed, Panicked, Renewals, Side, Why};
