@@ -197,6 +197,18 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         }
     }
 
+    /// What another flight of this process has left near since the caller looked, for one that is to load past the store.
+    pub(crate) fn find_near(&self) -> Option<Landed<V>>
+    where
+        S: Store<K, V>,
+    {
+        if self.why == Why::Asked {
+            return None;
+        }
+        let entry = self.inner.store.near(self.key, self.now)?;
+        (self.now < entry.fresh_until()).then(|| Landed::found(entry, self.now))
+    }
+
     /// Its loader begins to run.
     pub(crate) fn loads_from(&mut self, begun: Time) {
         self.begun = begun;

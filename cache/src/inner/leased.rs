@@ -68,6 +68,9 @@ impl<V, S> Inner<V, S> {
                 Next::Load { .. } if flight.is_too_late() => return None,
                 Next::Load { uncached } => {
                     let _permit = if uncached {
+                        if let Some(landed) = flight.find_near() {
+                            return Some(Ok(landed));
+                        }
                         match self.permit(flight.deadline()).await {
                             Ok(permit) => Some(permit),
                             Err(_) if flight.is_too_late() => return None,

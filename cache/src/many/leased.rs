@@ -51,6 +51,10 @@ impl<V, S> Inner<V, S> {
                     Next::Load { .. } | Next::Done(Outcome::StoreFailed | Outcome::Stale { .. })
                         if flight.is_too_late() => {}
                     Next::Load { uncached: is_uncached } => {
+                        if is_uncached && let Some(landed) = flight.find_near() {
+                            flown[index] = Some(Ok(landed));
+                            continue;
+                        }
                         uncached.extend(is_uncached.then_some(index));
                         to_load.push((index, flight));
                     }
