@@ -17,8 +17,12 @@ mod call_many;
 mod crowd;
 #[path = "contract/early.rs"]
 mod early;
+#[path = "contract/hanging.rs"]
+mod hanging;
 #[path = "contract/keeping.rs"]
 mod keeping;
+#[path = "contract/late.rs"]
+mod late;
 #[path = "contract/lease_failures.rs"]
 mod lease_failures;
 #[path = "contract/leases.rs"]
@@ -262,6 +266,8 @@ cases! {
     tiers::a_write_wins_over_what_is_loaded_past_the_server;
     tiers::what_a_refresh_does_not_keep_is_not_left_near_either;
     tiers::of_a_batch_what_is_near_is_not_loaded_though_the_server_fails;
+
+    hanging::whoever_leads_past_a_server_that_hangs_looks_near_again;
 
     panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;
     panics::a_panic_leaves_the_key_free;

@@ -33,14 +33,19 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         match self.why {
             Why::Missing(Some(seen)) if seen.is_usable => Event::Stale { version: seen.version },
             Why::Missing(seen) => Event::Miss { unreadable: seen.map(|seen| seen.version) },
-            _ => match self.inner.get(self.key, self.now).await {
-                Ok(Some(entry)) => Event::Stale { version: entry.version() },
-                Ok(None) => {
-                    self.has_old = false;
-                    Event::Miss { unreadable: None }
+            _ => {
+                let time_limit = self.deadline().map(TimeLimit::until);
+                let found = self.inner.get(self.key, self.now).await;
+                drop(time_limit);
+                match found {
+                    Ok(Some(entry)) => Event::Stale { version: entry.version() },
+                    Ok(None) => {
+                        self.has_old = false;
+                        Event::Miss { unreadable: None }
+                    }
+                    Err(failure) => self.without_lease(failure),
                 }
-                Err(failure) => self.without_lease(failure),
-            },
+            }
         }
     }
 
@@ -205,14 +210,23 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     where
         S: Store<K, V>,
     {
-        if self.unleased == Some(Unleased::Unanswered) && self.is_too_late() {
+        // Nothing has been loaded yet, so the caller's time counts. When it is up, the lease is given up beside it.
+        let deadline = self.unleased.and_then(|_| self.deadline());
+        if deadline.is_some() && self.is_too_late() {
             self.side.abandon(self.fill.token());
             return Event::Released;
         }
         // Of a store that does not answer it is not asked: a lease runs out, and each key of a batch has one.
         let request = || self.lease().release(self.key, self.fill.token());
-        match self.inner.ask::<K, _, _>(request).await {
+        let time_limit = deadline.map(TimeLimit::until);
+        let released = self.inner.ask::<K, _, _>(request).await;
+        drop(time_limit);
+        match released {
             Ok(()) => Event::Released,
+            Err(_) if deadline.is_some() && self.is_too_late() => {
+                self.side.abandon(self.fill.token());
+                Event::Released
+            }
             Err(failure) => Event::StoreError { ambiguous: failure.is_ambiguous },
         }
     }
