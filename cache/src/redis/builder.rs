@@ -135,6 +135,8 @@ impl<C> Builder<C> {
 
     /// How long to wait for each reply. After that the request has failed, whether it was carried out or not.
     ///
+    /// Tasks wait so long for a reply as a whole, threads for each piece of it that arrives: one that trickles takes them longer.
+    ///
     /// # Examples
     ///
     /// ```
