@@ -53,6 +53,8 @@
 //!   shown.
 //! - With `tls-native-tls` the client does not limit how long a handshake takes: a server that accepts a connection, and says no more,
 //!   holds up the thread that connects for as long as it likes. With `tls-rustls`, and for tasks, there are the limits.
+//! - Nor does it limit for threads how long it takes to connect over `redis+unix://`: while more clients wait to be let in than the
+//!   server has room for, a thread waits for as long as that lasts. For tasks there are the limits.
 //!
 //! A user needs, with `4:shop` for the length of the prefix and the prefix:
 //!

@@ -10,6 +10,8 @@ mod cluster;
 mod drops;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 mod fake;
+#[cfg(all(feature = "redis-cluster", any(feature = "redis-smol", feature = "redis-tokio")))]
+mod gone;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 mod places;
 mod proxy;

@@ -47,6 +47,14 @@ fn each_command_has_its_reply_and_what_fails_does_so_in_its_place() {
 }
 
 #[test]
+fn who_waits_for_ever_is_connected() {
+    let server = Server::start();
+    let limits = Limits { connect: Duration::MAX, response: Duration::MAX, ..patient() };
+    let link = link(&server.url(), limits);
+    assert_eq!(send(&link, commands([&["PING"]])).unwrap(), [Value::SimpleString("PONG".to_owned())]);
+}
+
+#[test]
 fn a_script_on_another_type_says_so() {
     let server = Server::start();
     let link = link(&server.url(), patient());

@@ -54,16 +54,16 @@ pub(super) fn two_nodes() -> [Server; 2] {
     servers
 }
 
-fn link(place: &Place, server: &Server, limits: Limits) -> ClusterLink {
+pub(super) fn link(place: &Place, server: &Server, limits: Limits) -> ClusterLink {
     place.make(|| ClusterLink::open([server.url()], limits, OWN))
 }
 
 /// Within the short limits it may take more than one attempt.
-fn connected(place: &Place, link: &ClusterLink) {
+pub(super) fn connected(place: &Place, link: &ClusterLink) {
     eventually("it is connected", || place.run(get(link, "a")).is_ok());
 }
 
-async fn get(link: &ClusterLink, key: &str) -> Result<Value, Error> {
+pub(super) async fn get(link: &ClusterLink, key: &str) -> Result<Value, Error> {
     link.send(commands([&["GET", key]])).await.map(|mut replies| replies.remove(0))
 }
 
