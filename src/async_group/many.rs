@@ -28,8 +28,8 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     /// caller takes over.
     ///
     /// The work runs inside the caller's own future, with the hazard of [`do_call_inline`](Self::do_call_inline). The group's
-    /// defaults apply to each key. Nothing happens before the first poll. Each poll looks at all keys that are still waited for, so
-    /// thousands of keys that others lead, and that land one by one, cost the square of their number.
+    /// defaults apply to each key, except `detach`. Nothing happens before the first poll. Each poll looks at all keys that are
+    /// still waited for, so thousands of keys that others lead, and that land one by one, cost the square of their number.
     ///
     /// # Cancel safety
     ///
