@@ -16,10 +16,11 @@ impl Fake {
     /// Lets every client in, and answers `GET` with the key. Over the first connection it waits for two of these, and then says
     /// first, as a server of a cluster may, that a channel is not listened to any more.
     pub(super) fn start() -> Self {
-        Self::serving(|client, is_first| serve(client, is_first))
+        Self::serving(serve)
     }
 
     /// What it answers to each command. `None` closes the connection, and if it is empty, it says nothing.
+    #[cfg(feature = "redis-cluster")]
     pub(super) fn answering(answer: impl Fn(&[String]) -> Option<String> + Send + Sync + 'static) -> Self {
         Self::serving(move |client, _| {
             let mut writer = client.try_clone()?;
@@ -51,6 +52,7 @@ impl Fake {
         Self { port, accepted, ended }
     }
 
+    #[cfg(feature = "redis-cluster")]
     pub(super) fn port(&self) -> u16 {
         self.port
     }
