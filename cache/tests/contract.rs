@@ -19,6 +19,8 @@ mod early;
 mod hanging;
 #[path = "contract/keeping.rs"]
 mod keeping;
+#[path = "contract/late.rs"]
+mod late;
 #[path = "contract/lease_failures.rs"]
 mod lease_failures;
 #[path = "contract/leases.rs"]

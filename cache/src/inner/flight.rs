@@ -175,6 +175,13 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         is_pushed
     }
 
+    /// Its caller's time is up: it brings nothing. Those who wait load for themselves, and the next refresh waits, as it would take
+    /// as long.
+    pub(crate) fn ends_late(self) -> Flown<V, E> {
+        self.inner.back_off(&self.load, None::<&Error<E>>, self.is_refresh());
+        None
+    }
+
     /// Sleeps until something is pushed, or until then. Nothing is lost if it is dropped.
     pub(crate) async fn wait(&mut self, until: fill::Time) -> Event {
         let left = self.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
