@@ -58,6 +58,29 @@ where
         self
     }
 
+    /// Drops the work when the last caller leaves, also where the group [detaches](super::AsyncGroupBuilder::detach) by default.
+    /// Of this and [`detach`](Self::detach) the later one counts.
+    ///
+    /// It concerns the work that this call makes: one that follows work that is to go on does not change that.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::AsyncGroup;
+    ///
+    /// let group: AsyncGroup<String, u32> =
+    ///     AsyncGroup::builder().spawner(|work| smol::spawn(work).detach()).detach().build();
+    /// let mut call = Box::pin(group.call("k").attach().run(std::future::pending));
+    /// assert!(smol::block_on(smol::future::poll_once(&mut call)).is_none());
+    /// drop(call);
+    /// assert_eq!(group.in_flight(), 0);
+    /// ```
+    pub fn attach(mut self) -> Self {
+        self.options.attached = true;
+        self.detach = None;
+        self
+    }
+
     /// Runs the work that `work` makes, or waits for the flight that is on and shares its value. The flight owns the work:
     /// see [`AsyncGroup::do_call`].
     ///
