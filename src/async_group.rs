@@ -1,5 +1,7 @@
 //! `AsyncGroup`: coalescing for tasks, on any executor.
 
+#[cfg(feature = "std")]
+mod blocking;
 mod builder;
 mod call;
 mod calls;

@@ -178,41 +178,4 @@ where
         let options = options.with_default(default_share_if);
         InlineCall::new(&*group.group, key, make_key, options, work)
     }
-
-    /// A thread joins the same flights: see [`AsyncGroup::do_call_blocking`], also for its hazard.
-    ///
-    /// # Blocking
-    ///
-    /// Blocks the thread until the flight lands.
-    ///
-    /// # Errors
-    ///
-    /// As [`SyncGroup`](crate::SyncGroup)'s `run`, but that there is no time limit: with one,
-    /// [`do_call_blocking_wait_timeout`](AsyncGroup::do_call_blocking_wait_timeout).
-    ///
-    /// # Panics
-    ///
-    /// As [`run`](Self::run).
-    ///
-    /// # Memory
-    ///
-    /// What the leader wrote before its work ended is visible when this returns a value.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
-    /// assert_eq!(group.call("k").max_attempts(2).run_blocking(|| 7)?.value, 7);
-    /// # Ok::<(), oneflight::CallError>(())
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn run_blocking(self, work: impl FnOnce() -> V) -> Result<Outcome<V>, CallError>
-    where
-        V: Clone,
-        P: FnOnce(&V) -> bool,
-    {
-        let Self { group, key, make_key, options, default_share_if, detach: _ } = self;
-        let options = options.with_default(default_share_if);
-        group.group.execute(key, make_key, work, options).map_err(|(error, _)| error)
-    }
 }
