@@ -10,7 +10,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 need_cargo
-need_apt cc build-essential
 
 check() {
     # The table itself is on the page.

@@ -13,9 +13,9 @@ need_apt git git
 # Every warning is an error here, and only here: a newer compiler's new warning must not break a user's build.
 clippy() { cargo clippy --quiet "$@" -- -D warnings; }
 
+# `deadlock-detection` is on in the workspace's.
 clippy_of_library() {
     clippy -p oneflight --all-targets
-    clippy -p oneflight --all-targets --features deadlock-detection
     # The tests use threads, so without `std` there is only the library.
     clippy -p oneflight --lib --no-default-features --features critical-section
 }
@@ -84,7 +84,7 @@ step "no strays" no_strays
 step "shell scripts" shell_scripts
 step "the lock file is up to date" lock_file
 step "format" cargo fmt --all --check
-step "clippy, workspace" clippy --workspace --all-targets
+step "clippy, workspace" clippy --workspace --all-targets --features oneflight/deadlock-detection
 step "clippy, library by feature" clippy_of_library
 step "clippy, cache by feature" clippy_of_cache
 step "clippy, models" clippy_of_models

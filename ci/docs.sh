@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Are the docs whole: do they build without a warning, with and without features, has every public item of both packages an
-# example, say all ways to call what is visible to whom, and do the links of the pages lead somewhere?
+# example, say all ways to call what is visible to whom, is each feature of the cache told, and do the links of the pages lead
+# somewhere?
 #
 #     bash ci/docs.sh
 #
@@ -89,7 +90,19 @@ links() {
     printf '%d links\n' "$number"
 }
 
+# features: what can be switched on is told where the docs of the cache begin.
+features() {
+    local feature number=0
+    while IFS= read -r feature; do
+        number=$((number + 1))
+        grep -q "^//! | .*\`$feature\`" cache/src/lib.rs || die "the docs of the cache do not name the feature $feature"
+    done < <(sed -n '/^\[features\]/,/^\[dep/s/^\([a-z-]*\) = .*/\1/p' cache/Cargo.toml)
+    ((number > 0)) || die "found no feature of the cache: nothing was looked at"
+    printf '%d features\n' "$number"
+}
+
 step "links" links
+step "features" features
 step "docs" docs -p oneflight -p oneflight-cache
 step "docs, features" docs -p oneflight -p oneflight-cache --features "$all_features"
 step "examples, library" examples oneflight deadlock-detection

@@ -11,7 +11,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 need_cargo
-need_apt cc build-essential
 need_apt qemu-system-arm qemu-system-arm
 
 device=thumbv7em-none-eabi

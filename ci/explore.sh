@@ -75,10 +75,9 @@ case ${1:-} in
 mutants)
     need_apt patch patch
     patches=$PWD/loom-tests/mutants
-    scratch=$(mktemp -d)
+    scratch=$(mktemp -d -p "$target" explore-mutants.XXXXXX)
     trap 'rm -rf "$scratch"' EXIT
-    mkdir "$scratch/tree"
-    tar -cf - --exclude=./.git --exclude='./target*' --exclude='./mutants.out*' . | tar -xf - -C "$scratch/tree"
+    copy_tree "$scratch/tree"
     cd "$scratch/tree"
     log=$scratch/log
     export CARGO_TARGET_DIR=$scratch/target CARGO_PROFILE_DEV_DEBUG=0

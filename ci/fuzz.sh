@@ -12,7 +12,6 @@ minutes=${1:-20} seed=${2:-1}
 [[ $minutes =~ ^[1-9][0-9]*$ && $seed =~ ^[0-9]+$ && $# -le 2 ]] || die "usage: bash ci/fuzz.sh [MINUTES] [SEED]"
 
 need_cargo
-need_apt cc build-essential
 
 # With the checks that a release build leaves out.
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true

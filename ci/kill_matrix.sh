@@ -12,7 +12,6 @@ rounds=${1:-50}
 [[ $rounds =~ ^[1-9][0-9]*$ ]] || die "usage: bash ci/kill_matrix.sh [ROUNDS]"
 
 need_cargo
-need_apt cc build-essential
 need_redis
 
 matrix() {

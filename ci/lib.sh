@@ -7,11 +7,18 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # Where builds go. Those that need flags of their own get a directory of their own under it, or each would throw the
 # other's work away.
 # shellcheck disable=SC2034 # for the scripts that source this
-target=${CARGO_TARGET_DIR:-$PWD/target}
+target=${CARGO_TARGET_DIR:-target}
+[[ $target == /* ]] || target=$PWD/$target
 
 # All features of the cache but `loom`, which belongs to a build of its own.
 # shellcheck disable=SC2034
 cache_features=metrics,redis,redis-cluster,redis-smol,redis-tokio,serde,test-util,tracing
+
+# What the models are compiled with, for 2 preemptions: most of the time goes into compiling, and for mutants one small change after
+# another. A loom build shares nothing with an ordinary one.
+# shellcheck disable=SC2034
+loom_environment=(RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" CARGO_INCREMENTAL=1 CARGO_PROFILE_RELEASE_DEBUG=0
+    CARGO_PROFILE_RELEASE_OPT_LEVEL=1)
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -52,7 +59,7 @@ workspace_msrv() {
     done | sort -V | tail -n 1
 }
 
-# Ends the script unless there is a cargo that can build this workspace.
+# Ends the script unless there is a cargo that can build this workspace; a linker for it is installed.
 need_cargo() {
     local wanted have
     wanted=$(workspace_msrv)
@@ -66,6 +73,7 @@ need_cargo() {
     if [[ $(printf '%s\n' "$wanted" "$have" | sort -V | head -n 1) != "$wanted" ]]; then
         die "rustc $have is too old: this workspace needs Rust $wanted or newer, for example by 'rustup update stable'."
     fi
+    need_apt cc build-essential
 }
 
 # need_component COMMAND COMPONENT: a part of the toolchain that a minimal installation lacks.
@@ -112,6 +120,12 @@ need_cargo_tool() {
         say "installing $2, for 'cargo $1'"
         cargo install --locked "$2"
     fi
+}
+
+# copy_tree DIRECTORY: what is here, without what was built, to a new directory, which may be in that of the builds.
+copy_tree() {
+    mkdir -p "$1"
+    tar -cf - --exclude=./.git --exclude='./target*' --exclude="./${target#"$PWD"/}" --exclude='./mutants.out*' . | tar -xf - -C "$1"
 }
 
 # The target triple of this machine.

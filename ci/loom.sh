@@ -13,9 +13,10 @@ shift $(($# > 0 ? 1 : 0))
 
 need_cargo
 
-# In release, since a model runs its code some thousand times over. A loom build shares nothing with an ordinary one.
+# In release, since a model runs its code some thousand times over. With more preemptions it is optimised too: then it runs for long.
+((preemptions <= 2)) || loom_environment=(RUSTFLAGS="${RUSTFLAGS:-} --cfg loom")
 models() {
-    RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" CARGO_TARGET_DIR=$target/loom LOOM_MAX_PREEMPTIONS=$preemptions \
+    env "${loom_environment[@]}" CARGO_TARGET_DIR="$target/loom" LOOM_MAX_PREEMPTIONS="$preemptions" \
         cargo test --release -p oneflight-loom-tests "$@"
 }
 

@@ -14,7 +14,6 @@ case ${1:-} in
 esac
 
 need_cargo
-need_apt cc build-essential
 
 # install VERSION: unless it is there.
 install() {

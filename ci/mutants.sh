@@ -28,7 +28,6 @@ out=$target/mutants-$1
 shift
 
 need_cargo
-need_apt cc build-essential
 need_cargo_tool mutants cargo-mutants
 
 # mutants SUITES [OPTIONS]: tries what no earlier suites have noticed. Only these suites are built, as most of the time goes

@@ -11,8 +11,9 @@
 # busy loops as cores beside it, with 1 to 16 test threads by turns. 200 rounds take hours; the filter `tasks::smol_many`, say,
 # picks a part.
 #
-# With `redis`, the contract suite of the cache, and all suites that start servers and processes, ROUNDS times (default 20), with
-# 1 to 4 test threads by turns, and one busy loop beside them: what they measure is bounded generously, but not without bounds.
+# With `redis`, the contract suite of the cache, and all suites and unit tests that start servers and processes, ROUNDS times
+# (default 20), with 1 to 4 test threads by turns, and one busy loop beside them: what they measure is bounded generously, but not
+# without bounds.
 #
 # With `random`, the random mixes of the package oneflight-soak, of the groups and of the cache, for MINUTES in all (default 60), on
 # the seeds (default 1 and 2): each subject with each seed for the same time, as many at once as there are cores. See soak/README.md.
@@ -58,7 +59,6 @@ random_mixes() {
 if [[ ${1:-} == random ]]; then
     shift
     need_cargo
-    need_apt cc build-essential
     step "random mixes" random_mixes "$@"
     exit
 fi
@@ -80,7 +80,6 @@ case ${LOAD:-1} in
 esac
 
 need_cargo
-need_apt cc build-essential
 if [[ $subject == redis ]]; then
     need_redis
 fi
@@ -88,7 +87,7 @@ fi
 # The suites' names.
 names() {
     if [[ $subject == redis ]]; then
-        printf '%s\n' contract conformance every_store
+        printf '%s\n' lib contract conformance every_store
         local file
         for file in cache/tests/redis_*.rs; do
             basename "$file" .rs
@@ -106,10 +105,10 @@ suites() {
     fi
     local name
     for name in $(names); do
-        options+=(--test "$name")
+        if [[ $name == lib ]]; then options+=(--lib); else options+=(--test "$name"); fi
     done
     cargo test --quiet "${options[@]}" --no-run --message-format json |
-        sed -n '/"kind":\["test"\]/ s/.*"executable":"\([^"]*\)".*/\1/p'
+        sed -n '/"kind":\["\(test\|lib\)"\]/ s/.*"executable":"\([^"]*\)".*/\1/p'
 }
 
 load=()
@@ -132,8 +131,11 @@ soak() {
     for ((round = 1; round <= rounds; round++)); do
         local threads=$((1 << round % most_threads))
         for suite in "${executables[@]}"; do
+            local filter=("$@")
+            # Of the unit tests those that start servers.
+            if (($# == 0)) && [[ ${suite##*/} == oneflight_cache-* ]]; then filter=(redis::link::tests::); fi
             # A round takes a minute or two, minutes on a machine that is busy anyway; twenty mean that it hangs.
-            if ! timeout 1200 "$suite" --test-threads "$threads" "$@" >"$log" 2>&1; then
+            if ! timeout 1200 "$suite" --test-threads "$threads" "${filter[@]}" >"$log" 2>&1; then
                 cat "$log"
                 die "round $round of $rounds failed, with $threads test threads"
             fi

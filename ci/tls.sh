@@ -10,7 +10,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 need_cargo
-need_apt cc build-essential
 need_apt openssl openssl
 need_redis
 need_apt redis-cli redis-tools

@@ -9,7 +9,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 need_cargo
-need_apt cc build-essential
 command -v rustup >/dev/null || die "ThreadSanitizer needs a nightly compiler, and there is no rustup to choose one with (https://rustup.rs)."
 cargo +nightly --version >/dev/null 2>&1 || die "no nightly toolchain. Install it: rustup toolchain install nightly --profile minimal --component rust-src"
 if [[ ! -d $(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library ]]; then

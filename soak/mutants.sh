@@ -17,11 +17,11 @@ seconds=$1
 shift
 patches=$PWD/loom-tests/mutants
 
-scratch=$(mktemp -d)
+mkdir -p "$target"
+scratch=$(mktemp -d -p "$target" soak-mutants.XXXXXX)
 trap 'rm -rf "$scratch"' EXIT
 log=$scratch/log
-mkdir "$scratch/tree"
-tar -cf - --exclude=./.git --exclude='./target*' --exclude='./mutants.out*' . | tar -xf - -C "$scratch/tree"
+copy_tree "$scratch/tree"
 export CARGO_TARGET_DIR=${MUTANTS_TARGET:-$scratch/target} RUST_BACKTRACE=0
 # Most of the time goes into compiling, one small change after another.
 export CARGO_INCREMENTAL=1 CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_RELEASE_OPT_LEVEL=2

@@ -47,9 +47,9 @@ use hashbrown::{DefaultHashBuilder, Equivalent};
 ///   whoever is polled first drives. So a caller that is not polled holds up nobody, and followers are not woken at every
 ///   await of the work. If both are parked, the flight goes on with the next poll of any caller, or with the next caller.
 /// - **Leaving.** When the last caller leaves, the work is dropped there and then, or goes on if it was to be
-///   [detached](crate::Call::detach), as all work of a group [can be](AsyncGroupBuilder::detach). If it is dropped and threads
-///   still wait, one of them runs its own. A newcomer never joins work that is about to be dropped. Cancelled work is dropped
-///   after its flight is over, outside all locks, so its destructors may run while the next flight's work has begun.
+///   [detached](crate::Call::detach), as all work that a group's flights own [can be](AsyncGroupBuilder::detach). If it is dropped
+///   and threads still wait, one of them runs its own. A newcomer never joins work that is about to be dropped. Cancelled work is
+///   dropped after its flight is over, outside all locks, so its destructors may run while the next flight's work has begun.
 /// - **Panics.** A panic in the work reaches the caller whose closure made it, payload and all, also if another drove it at
 ///   the time (with `std`; without, it reaches whoever drives). A caller that drove somebody else's work goes on with its own.
 /// - **Re-entrancy** (with `std`). A call of its own key that is awaited inside the work would wait for itself. It is told so:

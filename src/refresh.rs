@@ -205,12 +205,9 @@ impl Policy {
     /// ```
     #[must_use]
     pub fn fires(&self, freshness: Freshness, random: f64) -> bool {
-        let left = freshness.left.as_secs_f64();
-        if *self == Self::Never || left >= self.cutoff_seconds(freshness) && left > 0.0 {
-            return false;
-        }
+        let probability = self.probability(freshness);
         // The largest number below 1: the nearest to whatever is not a number, too.
-        random.min(1.0 - f64::EPSILON / 2.0) < self.probability_at(left, freshness) || left == 0.0
+        probability > 0.0 && random.min(1.0 - f64::EPSILON / 2.0) < probability
     }
 
     /// The probability that [`fires`](Self::fires) says yes.

@@ -11,10 +11,13 @@
 //! | work that goes on by itself | `detached` | | `detached` |
 //! | several keys | | `many`, `many_told` | |
 //! | the value once it has landed | `landed` | | |
+//! | closures and works that call the group when they are dropped | `destructors` | `destructors` | |
 //! | several keys whose work fails | | `many_errors` | `many_errors` |
 
 #[path = "tasks/by_hand.rs"]
 mod by_hand;
+#[path = "tasks/destructors.rs"]
+mod destructors;
 #[path = "tasks/detached.rs"]
 mod detached;
 #[path = "tasks/driving.rs"]

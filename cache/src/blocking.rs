@@ -1,11 +1,9 @@
 //! The cache for threads.
 
-mod call_many;
 mod collector;
 mod read;
 mod side;
 
-pub use call_many::CallMany;
 pub use collector::Collector;
 pub(crate) use side::ThreadSide;
 

@@ -1,7 +1,7 @@
 //! Leaves a store alone for a while that does not answer.
 
+use crate::error::Message;
 use crate::time::{Time, nanos};
-use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -27,17 +27,8 @@ pub(crate) enum Allowed {
 /// A probe that has not ended for so long is not counted on any more: perhaps nobody polls it. There may be another then.
 const LOST: Duration = Duration::from_secs(30);
 
-/// The store was not asked.
-#[derive(Debug)]
-pub(crate) struct NotAsked;
-
-impl fmt::Display for NotAsked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it was not asked, as it has not answered of late")
-    }
-}
-
-impl std::error::Error for NotAsked {}
+/// Why a request that is not allowed has failed.
+pub(crate) const NOT_ASKED: Message = Message("it was not asked, as it has not answered of late");
 
 impl Breaker {
     pub(crate) fn new(failures: u32, open: Duration) -> Self {

@@ -293,7 +293,8 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         self
     }
 
-    /// What the cache is called in metrics and in events: the value of their label or field `cache`.
+    /// What the cache is called in metrics and in events: the value of their label or field `cache`. With the feature `metrics` or
+    /// `tracing`.
     ///
     /// With the feature `metrics` a cache asks the recorder for handles once, in [`build`](Self::build) or
     /// [`build_blocking`](Self::build_blocking): install the recorder first, or nothing is counted there. All but

@@ -192,7 +192,7 @@ where
             let keys = missing.into_iter().map(ToOwned::to_owned).collect();
             async { Ok(self.batches.load(keys).await) }
         };
-        self.cache.load_many(keys, load).await
+        self.cache.load_many(keys, None, load).await
     }
 }
 

@@ -234,7 +234,31 @@ pub enum Source {
     Hit,
     /// It was there, and fresh; this call has started a refresh, or done one.
     Early,
-    /// It was there, and not fresh any more: it is being refreshed, or could not be.
+    /// What was there was not fresh any more: it is being refreshed, or could not be; or this call has just refreshed it and has the
+    /// new value: see [`age`](Fetched::age).
+    ///
+    /// ```
+    /// # use oneflight_cache::{Cache, Source, Time};
+    /// # use std::sync::Arc;
+    /// # use std::sync::atomic::{AtomicU64, Ordering};
+    /// # use std::time::Duration;
+    /// # let clock = Arc::new(AtomicU64::new(0));
+    /// # let time = { let clock = clock.clone(); move || Time::from_start(Duration::from_secs(clock.load(Ordering::Relaxed))) };
+    /// # smol::block_on(async {
+    /// // Without a `spawner`, so the call does the refresh.
+    /// let users: Cache<u64, String> = Cache::builder()
+    ///     .ttl(Duration::from_secs(60))
+    ///     .stale_while_revalidate(Duration::from_secs(60))
+    /// #   .clock(time)
+    ///     .build();
+    /// users.put(&7, "Ada".to_owned()).await?;
+    /// # clock.store(90, Ordering::Relaxed);
+    /// // After 90 s:
+    /// let name = users.get_or_load(&7, || async { Ok("Ada Lovelace".to_owned()) }).await?;
+    /// assert_eq!((name.as_str(), name.source, name.age), ("Ada Lovelace", Source::Stale, Duration::ZERO));
+    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
+    /// # }).unwrap();
+    /// ```
     Stale,
     /// This caller has loaded it.
     Loaded,
@@ -255,6 +279,7 @@ pub enum Source {
 /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fetched<V> {
     /// The value.
     pub value: V,

@@ -26,12 +26,14 @@ pub type StoreError = Arc<dyn StdError + Send + Sync>;
 ///     other => panic!("{other:?}"),
 /// }
 /// ```
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Error<E> {
     /// The loader's error, shared by everybody who waited for this load.
     Load(Arc<E>),
-    /// The load took longer than the cache's [`load_timeout`](crate::Builder::load_timeout), and a task's was
-    /// dropped. A thread's goes on.
+    /// The load took longer than the cache's [`load_timeout`](crate::Builder::load_timeout), and was dropped, if it was a task's. Of
+    /// threads only those get it that have waited so long for a batch of a [`Collector`](crate::blocking::Collector), which goes on:
+    /// others load themselves.
     LoadTimedOut,
     /// The time is up that this call was given.
     Deadline,
@@ -110,24 +112,6 @@ impl<E> Clone for Error<E> {
     }
 }
 
-impl<E: fmt::Debug> fmt::Debug for Error<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Load(error) => f.debug_tuple("Load").field(error).finish(),
-            Self::LoadTimedOut => f.write_str("LoadTimedOut"),
-            Self::Deadline => f.write_str("Deadline"),
-            Self::Overloaded => f.write_str("Overloaded"),
-            Self::Reentrant => f.write_str("Reentrant"),
-            Self::Store(error) => f.debug_tuple("Store").field(error).finish(),
-            Self::Held => f.write_str("Held"),
-            Self::WrongCount { returned, asked } => {
-                f.debug_struct("WrongCount").field("returned", returned).field("asked", asked).finish()
-            }
-            Self::Closed => f.write_str("Closed"),
-        }
-    }
-}
-
 impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -162,6 +146,18 @@ fn boxed(error: &dyn Any) -> Option<&(dyn StdError + 'static)> {
     let shared = || error.downcast_ref::<StoreError>().map(|error| &**error as _);
     error.downcast_ref::<BoxError>().map(|error| &**error as _).or_else(shared)
 }
+
+/// An error of the crate's own that is nothing but its message.
+#[derive(Debug)]
+pub(crate) struct Message(pub(crate) &'static str);
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl StdError for Message {}
 
 /// What comes of a load: a result of the user's, or what is the cache's own error already.
 pub(crate) trait Loaded<T, E> {

@@ -48,9 +48,10 @@ mod times;
 
 pub use config::{Config, Fallback, OnStale};
 pub use events::{Action, Epoch, Event, Outcome, Published, Refused, Renewal, Time, Token, Version};
+pub(crate) use state::Seen;
 
 use core::time::Duration;
-use state::{Lease, Next, Seen, State};
+use state::{Lease, Next, State};
 use times::sleep;
 
 /// One flight's way to a value. At most one for a key is under way in a process; the other callers of the process wait for

@@ -6,6 +6,7 @@ mod fly;
 mod leased;
 mod write;
 
+pub(crate) use crate::fill::Seen;
 pub(crate) use copy::{Panicked, copy};
 pub(crate) use flight::{Flight, Next};
 pub(crate) use leased::{Renewals, Side, clock};
@@ -15,7 +16,7 @@ use crate::entry::{Entry, Source};
 use crate::error::{Error, StoreError};
 use crate::fill::Published;
 use crate::gate::{Gate, Pass};
-use crate::loads::{KeyHash, Load, Loads, Mark};
+use crate::loads::{Backoff, KeyHash, Load, Loads, Mark};
 use crate::sharing::{Failure, Sharing};
 use crate::stats::{Count, Counters, Stats};
 use crate::store::Store;
@@ -89,14 +90,6 @@ pub(crate) enum Why {
     Refresh { seen: u32, cost: Duration },
     /// Somebody asked for it, whatever there is.
     Asked,
-}
-
-/// A value that is too old.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub(crate) version: u32,
-    /// It may be served if there will be no other.
-    pub(crate) is_usable: bool,
 }
 
 /// Does something when it is dropped, however that comes about.
@@ -246,16 +239,18 @@ impl<V, S> Inner<V, S> {
 
     /// Lets the next refresh of the key wait.
     pub(crate) fn hold_up(&self, hash: KeyHash) {
-        let Config { first_backoff, longest_backoff, .. } = self.config;
-        self.loads.fail(hash, self.now(), first_backoff, longest_backoff, self.config.random());
+        self.loads.fail(hash, self.now(), self.backoff());
     }
 
-    /// A load of the key has been waited for in vain, as long as one may take. Of all who have waited, the first lets the next
-    /// refresh wait.
+    /// A load of the key has been waited for in vain, as long as one may take. Of all who have waited for it, the first lets the
+    /// next refresh wait.
     pub(crate) fn hangs(&self, hash: KeyHash) {
-        if self.loads.may_try(hash, self.now()) {
-            self.hold_up(hash);
-        }
+        self.loads.hangs(hash, self.now(), self.backoff());
+    }
+
+    fn backoff(&self) -> Backoff {
+        let Config { first_backoff, longest_backoff, .. } = self.config;
+        Backoff { first: first_backoff, longest: longest_backoff, random: self.config.random() }
     }
 
     /// Lets the next refresh of the key wait for a moment: another process is at it.

@@ -27,7 +27,7 @@
 //! |---|---|
 //! | a fresh value, far from its end | returns it: [`Source::Hit`] |
 //! | a fresh value, and the policy draws this read | has it refreshed, and returns it: [`Source::Early`] |
-//! | a value within `stale_while_revalidate` of its end | has it refreshed unless a refresh is on, and returns it: [`Source::Stale`] |
+//! | a value within `stale_while_revalidate` of its end | has it refreshed unless a refresh is on, and returns it, or the new one if it did that itself: [`Source::Stale`] |
 //! | a value within `stale_if_error` of its end | loads or joins; if that fails, returns the old one: [`Source::Stale`] |
 //! | nothing | loads, [`Source::Loaded`], or joins the load that is on, [`Source::Joined`] |
 //!
@@ -45,6 +45,19 @@
 //! What a `put` or an `invalidate` meets, a load, a refresh or a batch that is on, is not stored after it, and is joined by
 //! nobody who calls after the write has returned. This holds within the process.
 //!
+//! # Features
+//!
+//! | feature | what it does |
+//! |---|---|
+//! | `redis` | `redis::blocking::RedisStore` and leases, for threads |
+//! | `redis-smol`, `redis-tokio` | `redis::RedisStore` for tasks: on any executor, or on tokio's |
+//! | `redis-cluster` | a cluster, for tasks; with one of these two |
+//! | `serde` | values that serde can serialise, in postcard's format: `redis::Serde` |
+//! | `metrics` | counters and a histogram of load times through the `metrics` crate: see `Builder::name` |
+//! | `tracing` | events of loads and failures, without keys or values, with `Builder::name` as `cache` |
+//! | `test-util` | for your tests: a clock moved by hand, a store that fails on demand, waiting for callers that wait |
+//! | `loom` | under `--cfg loom`, the cache on loom's locks; otherwise nothing |
+//!
 //! # Before you use it
 //!
 //! The key must hold everything that the loader reads (tenant, user, locale), or one caller's data reaches another. Values are
@@ -53,12 +66,14 @@
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod blocking;
 mod breaker;
 mod builder;
 mod cache;
 mod call;
+mod call_many;
 mod collector;
 mod config;
 mod entry;
@@ -90,10 +105,12 @@ pub mod test_util;
 mod tier;
 mod time;
 mod time_limit;
+mod unwind;
 
 pub use builder::Builder;
 pub use cache::Cache;
 pub use call::Call;
+pub use call_many::CallMany;
 pub use collector::{BatchOutput, Collector, CollectorBuilder};
 pub use entry::{Entry, Fetched, Source};
 pub use error::{BoxError, Error, StoreError};

@@ -53,6 +53,17 @@ struct State {
     failures: u32,
     /// When it may be refreshed again, after a failure.
     not_before: Time,
+    /// The newest load was waited for in vain, which counts as one failure, however many have waited.
+    hangs: bool,
+}
+
+/// How long refreshes wait after failures: `first`, then twice as long each time, `longest` at most, and up to a quarter less, by
+/// `random` from 0 to 1.
+#[derive(Clone, Copy)]
+pub(crate) struct Backoff {
+    pub(crate) first: Duration,
+    pub(crate) longest: Duration,
+    pub(crate) random: f64,
 }
 
 impl State {
@@ -67,7 +78,14 @@ impl State {
             refreshing_since: Time::START,
             failures: 0,
             not_before: Time::START,
+            hangs: false,
         }
+    }
+
+    fn fail(&mut self, now: Time, Backoff { first, longest, random }: Backoff) {
+        let wait = first.saturating_mul(1_u32.checked_shl(self.failures).unwrap_or(u32::MAX)).min(longest);
+        self.failures += 1;
+        self.not_before = now.after(wait - wait.mul_f64(random.clamp(0.0, 1.0) / 4.0));
     }
 
     fn succeed(&mut self) {
@@ -179,6 +197,7 @@ impl Loads {
         let mut shard = self.shard(hash).lock();
         let state = shard.get(hash);
         state.loading += 1;
+        state.hangs = false;
         let epoch = state.epoch;
         drop(shard);
         Load::new(Arc::clone(self), hash, epoch)
@@ -239,15 +258,23 @@ impl Loads {
         Some(Mark { loads: Arc::clone(self), hash, mark })
     }
 
-    /// A load or a refresh has failed. The next refresh has to wait: `first`, then twice as long each time, `longest` at most,
-    /// and up to a quarter less, by `random` from 0 to 1.
-    pub(crate) fn fail(&self, hash: KeyHash, now: Time, first: Duration, longest: Duration, random: f64) {
+    /// A load or a refresh has failed. The next refresh has to wait.
+    pub(crate) fn fail(&self, hash: KeyHash, now: Time, backoff: Backoff) {
+        let mut shard = self.shard(hash).lock();
+        shard.sweep(now);
+        shard.get(hash).fail(now, backoff);
+    }
+
+    /// A load of the key has been waited for in vain. Of all who have waited since a load began, the first lets the next refresh
+    /// wait, unless it has to wait as it is.
+    pub(crate) fn hangs(&self, hash: KeyHash, now: Time, backoff: Backoff) {
         let mut shard = self.shard(hash).lock();
         shard.sweep(now);
         let state = shard.get(hash);
-        let wait = first.saturating_mul(1_u32.checked_shl(state.failures).unwrap_or(u32::MAX)).min(longest);
-        state.failures += 1;
-        state.not_before = now.after(wait - wait.mul_f64(random.clamp(0.0, 1.0) / 4.0));
+        if !state.hangs && state.not_before <= now {
+            state.hangs = true;
+            state.fail(now, backoff);
+        }
     }
 
     /// The next refresh has to wait until then.

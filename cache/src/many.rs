@@ -1,6 +1,7 @@
 //! Several keys in one call.
 
 mod batch;
+mod bypass;
 mod leased;
 mod lookups;
 pub(crate) mod together;
@@ -11,7 +12,7 @@ use crate::entry::Fetched;
 use crate::error::{Error, OfEach, of_each};
 use crate::inner::{Side, Why, copy};
 use crate::store::{BlockingStore, Store};
-use crate::time::block_on;
+use crate::time::{block_on, within};
 use crate::time_limit::TimeLimit;
 use async_lock::Semaphore;
 use batch::Wanted;
@@ -22,7 +23,7 @@ use parking_lot::Mutex;
 use std::future::{Future, pending, ready};
 use std::hash::Hash;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The keys, each once, and for each of `keys` its place among these.
 fn each_once<'q, Q: Hash + Eq + ?Sized>(keys: impl Iterator<Item = &'q Q>) -> (Vec<&'q Q>, Vec<usize>) {
@@ -70,7 +71,7 @@ where
     /// While it is kept and not polled, all who ask this cache for a key that it loads wait until it is polled or dropped,
     /// however long that takes. Unlike the load of a single call, nobody else can go on with this one, and the timer of
     /// [`load_timeout`](crate::Builder::load_timeout) is inside this future, too. So await nothing else while you keep it, as a
-    /// `select!` in a loop does. A single call can have a [time limit](crate::Call::timeout) of its own.
+    /// `select!` in a loop does. A call can have a [time limit of its own](Self::call_many); its timer is inside this future, too.
     ///
     /// # Errors
     ///
@@ -112,12 +113,14 @@ where
             let loading = loader(missing);
             async { of_each(loading.await) }
         };
-        self.load_many(keys, load).await
+        self.load_many(keys, None, load).await
     }
 
+    /// That, by a caller that has so much time.
     pub(crate) async fn load_many<'q, Q, L, F>(
         &self,
         keys: impl IntoIterator<Item = &'q Q>,
+        timeout: Option<Duration>,
         loader: L,
     ) -> Result<Vec<Fetched<V>>, Error<E>>
     where
@@ -128,14 +131,16 @@ where
     {
         let inner = &self.shared.inner;
         let limit = inner.config.load_timeout;
-        let mut batch = inner.look_many(keys.into_iter().collect()).await;
-        let _calling = match inner.call_many(&batch) {
-            Ok(calling) => calling,
-            Err(error) => {
-                inner.refuse(&mut batch, &error)?;
-                Vec::new()
-            }
+        let begun = timeout.map(|_| inner.now());
+        let left = || Some(timeout?.saturating_sub(inner.now().since(begun?)));
+        let keys: Vec<&'q Q> = keys.into_iter().collect();
+        let asked = keys.len();
+        // A store may hang as well.
+        let Some(mut batch) = within(timeout, &inner.config.timer, inner.look_many(keys)).await else {
+            (0..asked).for_each(|_| inner.missed_in_time());
+            return Err(Error::Deadline);
         };
+        let _calling = inner.call_many(&mut batch)?;
         // Several loads of this call may be on at once, all in this future.
         let loader = Mutex::new(loader);
         let renewals = Semaphore::new(leased::REQUESTS);
@@ -145,16 +150,22 @@ where
                 break;
             }
             let why: HashMap<&Q, Why> = batch.wanted.iter().map(|wanted| (wanted.key, wanted.why())).collect();
-            let led = Mutex::new(HashSet::new());
+            let (led, kept) = (Mutex::new(HashSet::new()), Mutex::new(HashMap::new()));
             let work = |missing: Vec<&'q Q>| {
                 led.lock().extend(missing.iter().copied());
                 let (owned, loader, renewals) = (owned(&missing, &why), &loader, Some(&renewals));
+                let kept = timeout.map(|_| &kept);
                 async move {
                     // Of the missing ones, those that are not there by now.
                     let load =
                         |indices: Vec<usize>| loader.lock()(indices.iter().map(|&index| missing[index]).collect());
                     let side = |key| Box::new(TaskSide { shared: &self.shared, key, renewals }) as Box<dyn Side + '_>;
-                    inner.fly_many(&owned, limit, load, side).await
+                    let flown = inner.fly_many(&owned, limit, load, side).await;
+                    // If the time is up while it waits for others, the group does not return these.
+                    if let Some(kept) = kept {
+                        kept.lock().extend(missing.into_iter().zip(flown.iter().map(copy)));
+                    }
+                    flown
                 }
             };
             let keys = batch.wanted.iter().map(|wanted| wanted.key);
@@ -175,11 +186,23 @@ where
                 }
                 Err(Error::Closed)
             };
-            let flown = match or(flight, ends).await {
-                Err(Error::Closed) => batch.wanted.iter().map(|_| Some(Err(Error::Closed))).collect(),
-                flown => flown?,
+            let flown = within(left(), &inner.config.timer, or(flight, ends)).await;
+            let led = led.into_inner();
+            let flown = match flown {
+                None => {
+                    inner.take_in_kept(&mut batch, &led, &kept.into_inner())?;
+                    inner.hold_up_refreshes(&batch);
+                    inner.refuse(&mut batch, &Error::Deadline)?;
+                    break;
+                }
+                Some(Err(Error::Closed)) => batch.wanted.iter().map(|_| Some(Err(Error::Closed))).collect(),
+                Some(flown) => flown?,
             };
-            inner.take_in(&mut batch, &led.into_inner(), flown)?;
+            inner.count_failed_joins(&batch, &led, &flown);
+            inner.take_in(&mut batch, &led, flown)?;
+            if left().is_some_and(|left| left.is_zero()) {
+                inner.refuse(&mut batch, &Error::Deadline)?;
+            }
         }
         Ok(batch.values.into_iter().map(|value| value.expect("each key has one")).collect())
     }
@@ -267,13 +290,7 @@ where
         let time_limit = until.map(TimeLimit::until);
         let mut batch = block_on(inner.look_many(keys.into_iter().collect()));
         drop(time_limit);
-        let _calling = match inner.call_many(&batch) {
-            Ok(calling) => calling,
-            Err(error) => {
-                inner.refuse(&mut batch, &error)?;
-                Vec::new()
-            }
-        };
+        let _calling = inner.call_many(&mut batch)?;
         while !batch.wanted.is_empty() {
             if inner.is_closed() {
                 inner.refuse(&mut batch, &Error::Closed)?;
@@ -322,6 +339,7 @@ where
                 let flown = work(once);
                 order.into_iter().map(|index| flown[index].clone()).collect()
             };
+            inner.count_failed_joins(&batch, &led, &flown);
             inner.take_in(&mut batch, &led, flown)?;
             // It gave up waiting for another process; others of this one may go on.
             if is_over() {

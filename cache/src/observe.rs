@@ -1,46 +1,59 @@
 //! What other crates are told of: `metrics`.
 
-use crate::stats::Count;
+use crate::stats::{COUNTS, Count};
 use metrics::{Counter, Histogram, counter, histogram};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Handles into the recorder that was installed when the cache was made.
 pub(crate) struct Exported {
-    requests: [Counter; 4],
-    joins: Counter,
-    loads: Counter,
-    refreshes: Counter,
-    ducked: Counter,
-    load_errors: Counter,
-    store_errors: Counter,
-    invalidated: Counter,
-    overloaded: Counter,
-    leases: [Counter; 8],
+    counts: [Counter; COUNTS],
     evictions: Counter,
     /// How many of the store's evictions were told.
     evicted: AtomicU64,
     load_seconds: Histogram,
 }
 
+/// What each [`Count`] is called, in their order: its name, and a label.
+const NAMES: [(&str, Option<(&str, &str)>); COUNTS] = [
+    outcome("hit"),
+    outcome("early"),
+    outcome("stale"),
+    outcome("miss"),
+    ("oneflight_cache_loads_total", None),
+    ("oneflight_cache_joins_total", None),
+    ("oneflight_cache_refreshes_total", None),
+    ("oneflight_cache_refreshes_ducked_total", None),
+    ("oneflight_cache_load_errors_total", None),
+    ("oneflight_cache_store_errors_total", None),
+    ("oneflight_cache_invalidated_loads_total", None),
+    ("oneflight_cache_overloaded_total", None),
+    lease("held"),
+    lease("waited"),
+    lease("taken_over"),
+    lease("lost"),
+    lease("late"),
+    lease("superseded"),
+    lease("fallback"),
+    lease("breaker_opened"),
+];
+
+const fn outcome(outcome: &str) -> (&str, Option<(&str, &str)>) {
+    ("oneflight_cache_requests_total", Some(("outcome", outcome)))
+}
+
+const fn lease(event: &str) -> (&str, Option<(&str, &str)>) {
+    ("oneflight_cache_lease_events_total", Some(("event", event)))
+}
+
 impl Exported {
     pub(crate) fn new(cache: &str) -> Self {
-        let count = |name: &'static str| counter!(name, "cache" => cache.to_owned());
-        let outcome = |outcome: &'static str| counter!("oneflight_cache_requests_total", "cache" => cache.to_owned(), "outcome" => outcome);
-        let lease = |event: &'static str| counter!("oneflight_cache_lease_events_total", "cache" => cache.to_owned(), "event" => event);
         Self {
-            requests: ["hit", "early", "stale", "miss"].map(outcome),
-            joins: count("oneflight_cache_joins_total"),
-            loads: count("oneflight_cache_loads_total"),
-            refreshes: count("oneflight_cache_refreshes_total"),
-            ducked: count("oneflight_cache_refreshes_ducked_total"),
-            load_errors: count("oneflight_cache_load_errors_total"),
-            store_errors: count("oneflight_cache_store_errors_total"),
-            invalidated: count("oneflight_cache_invalidated_loads_total"),
-            overloaded: count("oneflight_cache_overloaded_total"),
-            leases: ["held", "waited", "taken_over", "lost", "late", "superseded", "fallback", "breaker_opened"]
-                .map(lease),
-            evictions: count("oneflight_cache_evictions_total"),
+            counts: NAMES.map(|(name, label)| match label {
+                None => counter!(name, "cache" => cache.to_owned()),
+                Some((label, value)) => counter!(name, "cache" => cache.to_owned(), label => value),
+            }),
+            evictions: counter!("oneflight_cache_evictions_total", "cache" => cache.to_owned()),
             evicted: AtomicU64::new(0),
             load_seconds: histogram!("oneflight_cache_load_seconds", "cache" => cache.to_owned()),
         }
@@ -48,29 +61,7 @@ impl Exported {
 
     #[inline]
     pub(crate) fn add(&self, count: Count) {
-        let counter = match count {
-            Count::Hits => &self.requests[0],
-            Count::Early => &self.requests[1],
-            Count::Stale => &self.requests[2],
-            Count::Misses => &self.requests[3],
-            Count::Joins => &self.joins,
-            Count::Loads => &self.loads,
-            Count::Refreshes => &self.refreshes,
-            Count::Ducked => &self.ducked,
-            Count::LoadErrors => &self.load_errors,
-            Count::StoreErrors => &self.store_errors,
-            Count::Invalidated => &self.invalidated,
-            Count::Overloaded => &self.overloaded,
-            Count::Held => &self.leases[0],
-            Count::Waited => &self.leases[1],
-            Count::TakenOver => &self.leases[2],
-            Count::Lost => &self.leases[3],
-            Count::Late => &self.leases[4],
-            Count::Superseded => &self.leases[5],
-            Count::Fallbacks => &self.leases[6],
-            Count::BreakerOpened => &self.leases[7],
-        };
-        counter.increment(1);
+        self.counts[count as usize].increment(1);
     }
 
     /// So many so far. Each is told once, by whoever sees it first.

@@ -82,17 +82,19 @@ impl<V, S> Inner<V, S> {
         Fetched { value: landed.value, source, age: landed.age }
     }
 
+    /// The flight that a caller was in, in this role, has come to an error.
+    pub(crate) fn failed_for(&self, role: Role) {
+        if role == Role::Followed {
+            self.counters.add(Count::Joins);
+        }
+    }
+
     /// The value of a refresh, for the caller that did it; the old one if it came to nothing.
-    pub(crate) fn refreshed(
-        &self,
-        landed: Option<Landed<V>>,
-        entry: Entry<V>,
-        source: Source,
-        now: Time,
-    ) -> Fetched<V> {
+    pub(crate) fn refreshed(&self, landed: Option<Landed<V>>, entry: Entry<V>, source: Source) -> Fetched<V> {
         match landed {
             Some(landed) => self.arrived(landed, source),
-            None => self.fetched(entry, source, now),
+            // It has become older meanwhile.
+            None => self.fetched(entry, source, self.now()),
         }
     }
 
@@ -101,12 +103,12 @@ impl<V, S> Inner<V, S> {
         &self,
         loaded: Result<Fetched<V>, Error<E>>,
         instead: Option<Entry<V>>,
-        now: Time,
     ) -> Result<Fetched<V>, Error<E>> {
         match (loaded, instead) {
             // A mistake of the program, which an old value would hide.
             (Err(Error::Reentrant), _) => Err(Error::Reentrant),
-            (Err(_), Some(entry)) => Ok(self.fetched(entry, Source::Stale, now)),
+            // It has become older meanwhile.
+            (Err(_), Some(entry)) => Ok(self.fetched(entry, Source::Stale, self.now())),
             (loaded, _) => loaded,
         }
     }

@@ -1,6 +1,6 @@
 //! What a cache needs beside a store that several processes share.
 
-use crate::breaker::{Allowed, Breaker, NotAsked};
+use crate::breaker::{Allowed, Breaker, NOT_ASKED};
 use crate::config;
 use crate::error::StoreError;
 use crate::inner::{Inner, OnDrop};
@@ -31,7 +31,7 @@ impl Sharing {
 
     /// Why the store failed the last time.
     pub(crate) fn last_error(&self) -> StoreError {
-        self.last_error.lock().clone().unwrap_or_else(|| Arc::new(NotAsked))
+        self.last_error.lock().clone().unwrap_or_else(|| Arc::new(NOT_ASKED))
     }
 }
 
@@ -96,7 +96,7 @@ impl<V, S> Inner<V, S> {
         let _probe = match allowed {
             Allowed::Yes => None,
             Allowed::Probe => Some(OnDrop(|| sharing.breaker.probed(self.now(), self.config.random()))),
-            Allowed::No => return Err(Failure::new(Arc::new(NotAsked), false)),
+            Allowed::No => return Err(Failure::new(Arc::new(NOT_ASKED), false)),
         };
         match request().await {
             Ok(answer) => {

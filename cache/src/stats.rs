@@ -24,9 +24,9 @@ use stripes::Stripes;
 pub struct Stats {
     /// Calls that found a fresh value and did nothing else.
     pub hits: u64,
-    /// Calls that found a fresh value and started a refresh.
+    /// Calls that found a fresh value and started a refresh, or did one.
     pub early: u64,
-    /// Calls that got a value that was not fresh any more.
+    /// Calls that found a value that was not fresh any more and got it, or the new one if they have refreshed it themselves.
     pub stale: u64,
     /// Calls of `get` and `get_or_load`, and keys of `get_many`, `get_or_load_many` and a collector, that found no value they could be
     /// served: there was none, or it was too old, or the store failed. What became of them is told by the other numbers: a call that
@@ -39,7 +39,7 @@ pub struct Stats {
     /// Runs of a loader, those of refreshes and of calls that bypass the cache included. A batch counts once for the keys that it
     /// loads together. A [collector](crate::Collector) counts as its callers do: `load` as one key, `load_many` as a batch.
     pub loads: u64,
-    /// Calls that waited for another's load.
+    /// Calls that waited for another's load until it had ended, by a value or an error.
     pub joins: u64,
     /// Refreshes that were started. One that finds a load of its key on leaves it to that, and counts as well.
     pub refreshes: u64,
@@ -93,11 +93,12 @@ pub struct LoadTimes {
     buckets: [u64; BUCKETS],
 }
 
-/// The last one is for half an hour and more.
+/// The last one is for all over 2^30 us, 18 minutes.
 const BUCKETS: usize = 32;
 
 impl LoadTimes {
-    /// For each bucket the time that its loads took at most, and their number: up to 1 us, 2 us, 4 us and so on.
+    /// For each bucket the time that its loads took at most, and their number: up to 1 us, 2 us, 4 us and so
+    /// on, up to 2^30 us, which is 18 minutes; and [`Duration::MAX`] for those that took longer.
     ///
     /// # Examples
     ///
@@ -117,7 +118,8 @@ impl LoadTimes {
         })
     }
 
-    /// How many loads there were.
+    /// How many loads have ended: by a value, an error or a panic, or because they took too long. Those that were dropped because all
+    /// who wanted them had left are not among them.
     ///
     /// # Examples
     ///
@@ -133,8 +135,8 @@ impl LoadTimes {
         self.buckets.iter().sum()
     }
 
-    /// A time that the fraction `quantile` of the loads did not exceed, and not more than twice the smallest such time. `None` if
-    /// there were no loads.
+    /// A time that the fraction `quantile` of the loads did not exceed, and not more than twice the smallest such time, from 0.5 us to
+    /// 18 minutes: what is less is 1 us, and what is more is [`Duration::MAX`]. `None` if there were no loads.
     ///
     /// # Examples
     ///
@@ -266,5 +268,19 @@ mod tests {
             assert_eq!(times.quantile(1.0), Some(Duration::from_micros(bound)), "{nanos} ns");
         }
         assert_eq!(LoadTimes::bucket(Duration::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn there_is_no_bound_for_load_times_of_more_than_18_minutes() {
+        let quantile = |took: Duration| {
+            let mut times = LoadTimes::default();
+            times.buckets[LoadTimes::bucket(took)] += 1;
+            assert_eq!(times.iter().last().map(|(bound, _)| bound), Some(Duration::MAX));
+            times.quantile(1.0)
+        };
+        let longest = Duration::from_micros(1 << 30);
+        assert_eq!(quantile(longest), Some(longest));
+        assert_eq!(quantile(longest + Duration::from_nanos(1)), Some(Duration::MAX));
+        assert_eq!(quantile(Duration::from_secs(20 * 60)), Some(Duration::MAX));
     }
 }

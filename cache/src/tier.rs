@@ -206,13 +206,7 @@ where
     pub fn near_evictions(&self) -> u64 {
         BlockingStore::<u64, Kept<K, V>>::evictions(&self.near.memory)
     }
-}
 
-impl<K, V, S> Tiered<K, V, S>
-where
-    K: Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-{
     fn request<Q: ?Sized>(&self, key: &Q, now: Time) -> Request<'_, K, V>
     where
         S: Announces<Q>,

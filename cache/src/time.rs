@@ -134,7 +134,7 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     duration.as_secs().saturating_mul(1_000).saturating_add(duration.subsec_nanos().div_ceil(1_000_000).into())
 }
 
-/// Where a cache has its time from. It must never go backwards.
+/// Where a cache has its time from. It must never go backwards. Any function that tells the time is one.
 ///
 /// # Examples
 ///
@@ -153,10 +153,22 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 ///
 /// let cache: Cache<String, String> = Cache::builder().clock(Uptime(Instant::now())).build();
 /// # let _ = cache;
+/// let start = Instant::now();
+/// let same: Cache<String, String> = Cache::builder().clock(move || Time::from_start(start.elapsed())).build();
+/// # let _ = same;
 /// ```
 pub trait Clock: Send + Sync + 'static {
     /// The time.
     fn now(&self) -> Time;
+}
+
+impl<F> Clock for F
+where
+    F: Fn() -> Time + Send + Sync + 'static,
+{
+    fn now(&self) -> Time {
+        self()
+    }
 }
 
 /// The clock of a cache: without indirection unless somebody has asked for another.

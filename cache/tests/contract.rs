@@ -2,7 +2,7 @@
 //!
 //! A case is a function that is generic over the [`Way`](support::way::Way): which cache, and where its callers run. The list
 //! below makes each a test of each way, named for example `threads::i2_a_put_during_a_load_wins`. What concerns one cache only
-//! stands in the modules `only_tasks` and `only_threads`. Time is that of a clock that the tests move, but where a thread's own
+//! stands in the modules `only_tasks`, `only_threads` and `call_many`. Time is that of a clock that the tests move, but where a thread's own
 //! time limit is the subject.
 //!
 //! Letters and numbers are those of the cases in the project's list of faults that real users met.
@@ -11,12 +11,18 @@ mod support;
 
 #[path = "contract/bounds.rs"]
 mod bounds;
+#[path = "contract/call_many.rs"]
+mod call_many;
 #[path = "contract/crowd.rs"]
 mod crowd;
 #[path = "contract/early.rs"]
 mod early;
+#[path = "contract/hanging.rs"]
+mod hanging;
 #[path = "contract/keeping.rs"]
 mod keeping;
+#[path = "contract/late.rs"]
+mod late;
 #[path = "contract/lease_failures.rs"]
 mod lease_failures;
 #[path = "contract/leases.rs"]
@@ -85,6 +91,7 @@ cases! {
     loads::i9_20_000_keys_and_16_threads_one_load_a_key_and_nothing_left;
     loads::without_coalescing_each_caller_loads;
     loads::without_coalescing_an_older_load_does_not_replace_a_newer_value;
+    loads::without_coalescing_an_older_load_does_not_outlive_a_newer_value_that_is_not_kept;
     loads::a_bypass_reads_joins_and_stores_nothing;
     loads::a_bypass_is_counted_as_other_loads_are;
     loads::a_refresh_on_demand_loads_whatever_is_there;
@@ -139,6 +146,7 @@ cases! {
 
     stale::a_stale_value_is_served_at_once_while_one_refresh_is_on;
     stale::inline_the_caller_that_draws_a_stale_value_gets_the_new_one;
+    stale::an_old_value_that_was_waited_for_has_become_older;
     stale::past_the_stale_window_a_value_is_gone;
     stale::a_miss_joins_the_refresh_that_is_on_and_goes_on_alone_if_that_panics;
     stale::i5_an_old_value_is_served_if_the_load_fails_and_retries_back_off;
@@ -150,9 +158,11 @@ cases! {
 
     bounds::no_more_loads_at_once_than_allowed;
     bounds::no_more_callers_of_a_key_than_allowed;
+    bounds::a_key_of_a_batch_that_has_too_many_callers_costs_the_others_nothing;
     bounds::a_key_that_a_batch_has_twice_counts_once;
     bounds::a_closed_cache_serves_what_it_has_and_loads_nothing;
     bounds::closing_waits_for_a_refresh_that_is_on;
+    bounds::who_waits_for_a_load_that_fails_has_joined_it_too;
     bounds::the_numbers_tell_what_has_happened;
     bounds::a_refresh_that_never_ends_holds_only_its_own_key;
 
@@ -256,6 +266,8 @@ cases! {
     tiers::a_write_wins_over_what_is_loaded_past_the_server;
     tiers::what_a_refresh_does_not_keep_is_not_left_near_either;
     tiers::of_a_batch_what_is_near_is_not_loaded_though_the_server_fails;
+
+    hanging::whoever_leads_past_a_server_that_hangs_looks_near_again;
 
     panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;
     panics::a_panic_leaves_the_key_free;

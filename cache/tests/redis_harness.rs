@@ -10,6 +10,7 @@ use redis_support::signal::Signal;
 use redis_support::{LIMIT, until};
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -230,6 +231,7 @@ fn a_child_answers_stands_still_goes_on_and_is_killed() {
 fn a_server_does_not_outlive_a_test_whose_terminal_hangs_up() {
     if process::role().is_some() {
         let server = Server::start();
+        process::tell(&format!("directory {}", server.directory().display()));
         process::tell(&format!("port {}", server.port()));
         process::obey(|_| {});
     }
@@ -240,4 +242,8 @@ fn a_server_does_not_outlive_a_test_whose_terminal_hangs_up() {
     // Where all that was started from a terminal that has gone ignores hang-ups, it goes on.
     child.signal(Signal::Kill);
     until("its server has ended", || TcpStream::connect(("127.0.0.1", port)).is_err().then_some(()));
+    let (_, told) = child.wait_for(1, "directory ");
+    let directory = Path::new(&told["directory ".len()..]);
+    assert!(directory.is_absolute());
+    until("its directory is gone", || (!directory.exists()).then_some(()));
 }

@@ -95,9 +95,10 @@ impl<K, V, S> AsyncGroupBuilder<K, V, S> {
         self
     }
 
-    /// The default of [`Call::detach`](crate::Call::detach): the work of every call but inline and blocking ones goes on after
-    /// its last caller has left, that of [`do_call`](AsyncGroup::do_call) and [`try_do_call`](AsyncGroup::try_do_call) too. It
-    /// needs a [`spawner`](Self::spawner), and comes after [`hasher`](Self::hasher). Default: it is dropped then.
+    /// The default of [`Call::detach`](crate::Call::detach): the work of every call but inline ones, batches and blocking ones
+    /// goes on after its last caller has left, that of [`do_call`](AsyncGroup::do_call) and
+    /// [`try_do_call`](AsyncGroup::try_do_call) too. It needs a [`spawner`](Self::spawner), and comes after
+    /// [`hasher`](Self::hasher). Default: it is dropped then.
     ///
     /// Work that is ready when it is first polled costs nothing more; other work costs an allocation more, or two.
     ///

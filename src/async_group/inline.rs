@@ -16,6 +16,9 @@ use pin_project_lite::pin_project;
 pin_project! {
     /// A call that runs its own work, from entering the table to its end.
     pub(super) struct InlineCall<'a, K, V, S, Q: ?Sized, M, P, W, F> {
+        // It comes first, so that it is dropped first: the flight is left before the closures are dropped, which may call it.
+        #[pin]
+        stage: Stage<'a, K, V, S, F>,
         group: &'a Group<K, V, S>,
         key: &'a Q,
         make_key: Option<M>,
@@ -23,8 +26,6 @@ pin_project! {
         on_abandon: OnAbandon,
         share_if: Option<P>,
         work: Option<W>,
-        #[pin]
-        stage: Stage<'a, K, V, S, F>,
     }
 }
 
@@ -58,7 +59,7 @@ where
     pub(super) fn new(group: &'a Group<K, V, S>, key: &'a Q, make_key: M, options: Options<P>, work: W) -> Self {
         let Options { max_attempts, on_abandon, share_if, .. } = options;
         let (make_key, work) = (Some(make_key), Some(work));
-        Self { group, key, make_key, max_attempts, on_abandon, share_if, work, stage: Stage::Outside }
+        Self { stage: Stage::Outside, group, key, make_key, max_attempts, on_abandon, share_if, work }
     }
 
     /// Begins again, if there is work that has not been used.

@@ -14,7 +14,7 @@ use core::future::{Future, poll_fn};
 use core::hash::{BuildHasher, Hash};
 use core::mem;
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, ready};
 use hashbrown::Equivalent;
 
 impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
@@ -28,8 +28,8 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     /// caller takes over.
     ///
     /// The work runs inside the caller's own future, with the hazard of [`do_call_inline`](Self::do_call_inline). The group's
-    /// defaults apply to each key. Nothing happens before the first poll. Each poll looks at all keys that are still waited for, so
-    /// thousands of keys that others lead, and that land one by one, cost the square of their number.
+    /// defaults apply to each key, except `detach`. Nothing happens before the first poll. Each poll looks at all keys that are
+    /// still waited for, so thousands of keys that others lead, and that land one by one, cost the square of their number.
     ///
     /// # Cancel safety
     ///
@@ -123,12 +123,15 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         );
         let Batch { order, keys, leads, waits } = entered?;
         let values = keys.iter().map(|_| None).collect();
-        let mut batch = Running { group, keys, next, led: leads, running: Vec::new(), waits, values, failed: None };
+        let mut batch = Running { group, keys, next, led: leads, waits, running: Vec::new(), values, failed: None };
         poll_fn(|cx| batch.poll(cx, &mut work)).await;
+        let (failed, values) = (batch.failed.take(), mem::take(&mut batch.values));
+        // If it has failed, it may still lead keys, which the destructor of the work may call.
+        drop(batch);
         // Before there is a result, which would leak if the destructor panicked at the end of this function.
         drop(work);
-        match batch.failed {
-            None => Ok(in_order(&order, batch.values)),
+        match failed {
+            None => Ok(in_order(&order, values)),
             Some(error) => Err(error),
         }
     }
@@ -188,7 +191,7 @@ impl<K, T, E, S: BuildHasher> AsyncGroup<K, Result<T, Arc<E>>, S> {
     }
 }
 
-/// A batch under way.
+/// A batch under way. All its flights are left before any of its work is dropped, which may call any of its keys.
 struct Running<'g, 'q, Q: ?Sized, K, V, S, F> {
     group: &'g Group<K, V, S>,
     keys: Vec<&'q Q>,
@@ -196,13 +199,14 @@ struct Running<'g, 'q, Q: ?Sized, K, V, S, F> {
     next: Option<ThreadNumber>,
     /// The keys of the next run, whose work is still to be made.
     led: Vec<(usize, Leading<'g, K, V, S>)>,
-    running: Vec<Load<'g, K, V, S, F>>,
     waits: Vec<(usize, Place<&'g Group<K, V, S>, K, V, S>)>,
+    /// Polled where it is: if a run panics, the leads of the others are dropped before it is.
+    running: Vec<Load<'g, K, V, S, F>>,
     values: Vec<Option<V>>,
     failed: Option<CallError>,
 }
 
-/// One run of the work. The leads come first, so that they are dropped first: flights are abandoned before work is dropped.
+/// One run of the work.
 struct Load<'g, K, V, S, F> {
     leads: Vec<(usize, Leading<'g, K, V, S>)>,
     /// Stands with each of its keys, for good. A call of one of them from inside the work is told by it, on whichever thread;
@@ -220,8 +224,9 @@ where
 {
     fn poll(&mut self, cx: &mut Context<'_>, work: &mut impl FnMut(Vec<&'q Q>) -> F) -> Poll<()> {
         self.make_load(work);
-        for load in mem::take(&mut self.running) {
-            self.poll_load(load, cx);
+        let mut index = 0;
+        while index < self.running.len() {
+            index += usize::from(self.poll_load(index, cx).is_pending());
         }
         self.poll_places(cx);
         if self.failed.is_some() {
@@ -229,8 +234,7 @@ where
         }
         // That of the keys that were taken over just now. All the rest has been polled, and is not polled twice.
         if self.make_load(work) {
-            let load = self.running.pop().expect("it has just been made");
-            self.poll_load(load, cx);
+            let _ = self.poll_load(self.running.len() - 1, cx);
         }
         if self.running.is_empty() && self.waits.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     }
@@ -250,19 +254,17 @@ where
         true
     }
 
-    fn poll_load(&mut self, mut load: Load<'g, K, V, S, F>, cx: &mut Context<'_>) {
+    /// Lands the keys of a run that has ended, and takes it out.
+    fn poll_load(&mut self, index: usize, cx: &mut Context<'_>) -> Poll<()> {
+        let load = &mut self.running[index];
         let polling = Polling::begin(load.number);
         let polled = load.future.as_mut().poll(cx);
         // Landing wakes followers, and none of them runs inside the work.
         drop(polling);
-        match polled {
-            Poll::Pending => self.running.push(load),
-            Poll::Ready(loaded) => {
-                let Load { leads, number, future } = load;
-                land_all(self.group, number, leads, loaded, &mut self.values);
-                drop(future);
-            }
-        }
+        let loaded = ready!(polled);
+        land_all(self.group, load.number, mem::take(&mut load.leads), loaded, &mut self.values);
+        drop(self.running.remove(index));
+        Poll::Ready(())
     }
 
     /// Every place is polled each time: one that is not could be the one that its flight counts on.
@@ -320,6 +322,14 @@ where
     fn number_of_next(&mut self) -> Option<ThreadNumber> {
         self.next = self.next.or_else(ThreadNumber::of_batch);
         self.next
+    }
+}
+
+impl<Q: ?Sized, K, V, S, F> Drop for Running<'_, '_, Q, K, V, S, F> {
+    fn drop(&mut self) {
+        self.led.clear();
+        self.running.iter_mut().for_each(|load| load.leads.clear());
+        self.waits.clear();
     }
 }
 

@@ -17,6 +17,8 @@ use pin_project_lite::pin_project;
 
 /// A call whose work the flight owns, from entering the table to its end.
 pub(super) struct OwnedCall<'a, K, V, S, Q: ?Sized, M, P, W> {
+    /// It comes first, so that it is dropped first: the flight is left before the closures are dropped, which may call it.
+    place: Option<Place<&'a Group<K, V, S>, K, V, S>>,
     group: &'a AsyncGroup<K, V, S>,
     key: &'a Q,
     /// `None` once the table has been entered.
@@ -31,7 +33,6 @@ pub(super) struct OwnedCall<'a, K, V, S, Q: ?Sized, M, P, W> {
     work: Option<W>,
     /// `None` if the group's default applies, or the work stays attached.
     detach: Option<Detach<V>>,
-    place: Option<Place<&'a Group<K, V, S>, K, V, S>>,
     /// What its work was polled with at first, if that has kept it. Dropped after the place, and with it the work.
     first: Option<Lent>,
 }
@@ -103,7 +104,7 @@ where
         let Options { max_attempts, on_abandon, attached, share_if, .. } = options;
         let (make_key, work) = (Some(make_key), Some(work));
         let (place, first) = (None, None);
-        Self { group, key, make_key, max_attempts, on_abandon, attached, share_if, work, detach, place, first }
+        Self { place, group, key, make_key, max_attempts, on_abandon, attached, share_if, work, detach, first }
     }
 
     /// The work, if it has not been used.

@@ -5,7 +5,7 @@ use super::roster::TaskId;
 use super::tasks::{Tasks, Wakers};
 use crate::call::OnAbandon;
 use crate::flight::{Abandon, Collect, Flight, Land, Leave, Look, Seat};
-use crate::primitive::{Arc, Mutex, ThreadNumber, wake_all};
+use crate::primitive::{Arc, Mutex, ThreadNumber, for_all, wake_all};
 use core::task::Waker;
 
 #[cfg(all(feature = "deadlock-detection", not(loom)))]
@@ -102,13 +102,19 @@ impl<V> Wake<V> {
     /// Wakes. No lock may be held: wakers are the user's code. If one panics, the others are woken all the same, and the
     /// panic goes on after that.
     pub(crate) fn send(self) {
-        match self.threads {
-            None => {}
-            Some((landing, Threads::One)) => landing.queue.notify_one(),
-            Some((landing, Threads::Last)) => landing.queue.notify_last(),
-            Some((landing, Threads::All)) => landing.queue.notify_all(),
+        let Self { tasks, threads } = self;
+        let Some((landing, threads)) = threads else { return wake_all(tasks.into_iter()) };
+        match threads {
+            Threads::One => landing.queue.notify_one(),
+            Threads::Last => landing.queue.notify_last(),
+            Threads::All => landing.queue.notify_all(),
         }
-        wake_all(self.tasks.into_iter());
+        // The flight may have landed meanwhile, and this be the last hold of its value, whose destructor is the user's code too.
+        let mut landing = Some(landing);
+        for_all(tasks.into_iter().map(Some).chain([None]), |waker| match waker {
+            Some(waker) => waker.wake(),
+            None => landing = None,
+        });
     }
 }
 
@@ -297,3 +303,6 @@ impl<V: Send + Sync + 'static> alloc::task::Wake for Slot<V> {
         self.work_wakes();
     }
 }
+
+#[cfg(all(test, feature = "std", not(loom)))]
+mod tests;

@@ -163,6 +163,16 @@ fn a_group_that_detaches_by_default_does_so_with_calls_without_options_and_with_
     assert_eq!((runs.dropped(), spawned.lock().unwrap().len(), group.in_flight()), (4, 0, 0));
 }
 
+/// Their work is their callers' own.
+#[test]
+fn a_group_that_detaches_by_default_detaches_no_batch_and_no_inline_work() {
+    let (group, spawned) = group_that_detaches::<u32>();
+    drop(Task::waiting(group.do_many(&[1], |_| std::future::pending())));
+    drop(Task::waiting(group.do_call_inline(&1, std::future::pending)));
+    assert!(spawned.lock().unwrap().is_empty());
+    assert_eq!((group.stats().abandons, group.in_flight()), (2, 0));
+}
+
 #[test]
 fn a_call_that_stays_attached_is_dropped_with_its_last_caller_whatever_the_group_does_by_default() {
     let (group, spawned): (Group, _) = group_that_detaches();

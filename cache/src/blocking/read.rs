@@ -143,11 +143,11 @@ where
             Plan::Serve(fetched) => return Ok(fetched),
             Plan::Refresh { entry, source, leave } => {
                 let landed = refresh(&entry, leave, loader);
-                return Ok(inner.refreshed(landed, entry, source, now));
+                return Ok(inner.refreshed(landed, entry, source));
             }
             Plan::Load { seen, instead } => (seen, instead),
         };
-        inner.ended(self.load(key, Why::Missing(seen), options.timeout, loader), instead, now)
+        inner.ended(self.load(key, Why::Missing(seen), options.timeout, loader), instead)
     }
 
     /// Joins the flight of `key`, or loads.
@@ -206,7 +206,10 @@ where
                 None if until.is_some_and(|until| Instant::now() >= until) => return Err(Error::Deadline),
                 // It joined a refresh that came to nothing, or somebody who gave up.
                 None => continue,
-                Some(Err(error)) => return Err(error),
+                Some(Err(error)) => {
+                    inner.failed_for(role);
+                    return Err(error);
+                }
                 Some(Ok(landed)) if landed.is_not_what(why, role) => continue,
                 Some(Ok(landed)) => {
                     let source = landed.source(role);

@@ -103,7 +103,7 @@ where
         let mut loader = Some(loader);
         let load = self.load(key, Why::Missing(seen), &mut loader);
         let loaded = within(options.timeout, &self.inner.config.timer, load).await;
-        self.inner.ended(loaded.unwrap_or(Err(Error::Deadline)), instead, now)
+        self.inner.ended(loaded.unwrap_or(Err(Error::Deadline)), instead)
     }
 
     /// Joins the flight of `key`, or loads.
@@ -143,7 +143,10 @@ where
             match flown {
                 // It joined a refresh that came to nothing.
                 None => continue,
-                Some(Err(error)) => return Err(error),
+                Some(Err(error)) => {
+                    inner.failed_for(role);
+                    return Err(error);
+                }
                 Some(Ok(landed)) if landed.is_not_what(why, role) => continue,
                 Some(Ok(landed)) => {
                     let source = landed.source(role);
@@ -200,7 +203,7 @@ where
                     self.inner.hangs(self.inner.loads.hash(key));
                 }
                 let flown = flown.flatten();
-                self.inner.refreshed(flown.and_then(Result::ok), entry, source, now)
+                self.inner.refreshed(flown.and_then(Result::ok), entry, source)
             }
         }
     }

@@ -109,6 +109,7 @@ pub enum OnStale {
 /// # let _ = cache;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Fallback {
     /// Load, and keep the value from the store.
     #[default]

@@ -32,10 +32,10 @@ pub(super) struct Lease {
 
 /// The value that is to be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Seen {
-    pub(super) version: Version,
-    /// It may still be served.
-    pub(super) is_usable: bool,
+pub(crate) struct Seen {
+    pub(crate) version: Version,
+    /// It may be served if there will be no other.
+    pub(crate) is_usable: bool,
 }
 
 /// What follows a release.

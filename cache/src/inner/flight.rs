@@ -1,6 +1,8 @@
 //! One flight of a key in a store that several processes share: what its fill says, done.
 
 mod requests;
+#[cfg(test)]
+mod tests;
 
 use super::leased::clock;
 use super::{Begun, Flown, Inner, Landed, Panicked, Renewals, Side, Why};
@@ -173,6 +175,12 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         is_pushed
     }
 
+    /// Its caller's time is up: it brings nothing. Those who wait load for themselves. The next refresh waits: it would take as long.
+    pub(crate) fn ends_late(self) -> Flown<V, E> {
+        self.inner.back_off(&self.load, None::<&Error<E>>, self.is_refresh());
+        None
+    }
+
     /// Sleeps until something is pushed, or until then. Nothing is lost if it is dropped.
     pub(crate) async fn wait(&mut self, until: fill::Time) -> Event {
         let left = self.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -193,6 +201,18 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                 or(woken, ticks).await
             }
         }
+    }
+
+    /// What another flight of this process has left near since the caller looked, for one that is to load past the store.
+    pub(crate) fn find_near(&self) -> Option<Landed<V>>
+    where
+        S: Store<K, V>,
+    {
+        if self.why == Why::Asked {
+            return None;
+        }
+        let entry = self.inner.store.near(self.key, self.now)?;
+        (self.now < entry.fresh_until()).then(|| Landed::found(entry, self.now))
     }
 
     /// Its loader begins to run.

@@ -184,7 +184,7 @@ impl<V, S> Inner<V, S> {
         };
         let loader = pin!(loader);
         self.counters.add(Count::Loads);
-        let result = match within(limit, &self.config.timer, self.counting_panics(loader, panics)).await {
+        let result = match within(limit, &self.config.timer, self.counting_panics(at, loader, panics)).await {
             None => Some(Err(Error::LoadTimedOut)),
             Some(result) => result,
         };
@@ -192,11 +192,18 @@ impl<V, S> Inner<V, S> {
         (result, ended)
     }
 
-    /// Counts it if `load` panics, which ends the call whose loader it is, and does what is to be done then.
-    fn counting_panics<F: Future>(&self, mut load: Pin<&mut F>, panics: impl Fn()) -> impl Future<Output = F::Output> {
+    /// Counts it if `load`, which began `at` that time, panics, which ends the call whose loader it is, and does what is to be done
+    /// then.
+    fn counting_panics<F: Future>(
+        &self,
+        at: Time,
+        mut load: Pin<&mut F>,
+        panics: impl Fn(),
+    ) -> impl Future<Output = F::Output> {
         poll_fn(move |cx| {
             let panicked = OnDrop(|| {
                 self.counters.add(Count::LoadErrors);
+                self.count_run(at, None::<&Result<(), Error<Infallible>>>);
                 panics();
             });
             let polled = load.as_mut().poll(cx);
@@ -205,7 +212,7 @@ impl<V, S> Inner<V, S> {
         })
     }
 
-    /// A loader that began `at` that time has ended, now.
+    /// A loader that began `at` that time has ended, now. `None`: by a panic.
     fn count_run<T, E>(&self, at: Time, result: Option<&Result<T, Error<E>>>) -> Time {
         let ended = self.now();
         let took = ended.since(at);
@@ -223,18 +230,18 @@ impl<V, S> Inner<V, S> {
     }
 
     /// Loads as if there were no cache, but for its numbers.
-    pub(crate) async fn bypass<E>(
+    pub(crate) async fn bypass<T, E>(
         &self,
         limit: Option<Duration>,
-        loader: impl Future<Output = Result<V, Error<E>>>,
-    ) -> Result<Fetched<V>, Error<E>> {
+        loader: impl Future<Output = Result<T, Error<E>>>,
+    ) -> Result<Fetched<T>, Error<E>> {
         if self.is_closed() {
             return Err(Error::Closed);
         }
         let begun = self.now();
         self.counters.add(Count::Loads);
         let loader = pin!(loader);
-        let result = match within(limit, &self.config.timer, self.counting_panics(loader, || ())).await {
+        let result = match within(limit, &self.config.timer, self.counting_panics(begun, loader, || ())).await {
             // The limit is the call's.
             None => Err(Error::Deadline),
             Some(result) => result,
@@ -262,7 +269,7 @@ impl<V, S> Inner<V, S> {
         let [begun, ended] = times;
         // The user's code, so not under the lock.
         let entry = self.config.entry(value, begun, ended, former.entry.as_ref().map(Entry::cost));
-        if entry.is_none() && !former.may_be_there() {
+        if entry.is_none() && !former.may_be_there() && load.end_if_alone() {
             return Published::Stored;
         }
         let weight = entry.as_ref().map_or(1, |entry| self.store.weigh(key, &entry.value));
@@ -289,7 +296,7 @@ impl<V, S> Inner<V, S> {
                     Err(error) if !may_stay => Err((error, Some(self.store.remove(key).await))),
                     stored => stored.map_err(|error| (error, None)),
                 },
-                // It is not to be kept, so what it replaces is not either.
+                // It is not to be kept, so what it replaces is not either, nor what a load that began earlier has stored.
                 None => self.store.remove(key).await.map_err(|error| (error, None)),
             })
         });

@@ -65,9 +65,12 @@ impl<V, S> Inner<V, S> {
         loop {
             match flight.go_on().await {
                 // A loader is not interrupted, so it does not begin.
-                Next::Load { .. } if flight.is_too_late() => return None,
+                Next::Load { .. } if flight.is_too_late() => return flight.ends_late(),
                 Next::Load { uncached } => {
                     let _permit = if uncached {
+                        if let Some(landed) = flight.find_near() {
+                            return Some(Ok(landed));
+                        }
                         match self.permit(flight.deadline()).await {
                             Ok(permit) => Some(permit),
                             Err(_) if flight.is_too_late() => return None,
@@ -94,8 +97,10 @@ impl<V, S> Inner<V, S> {
                     }
                     flight.step(event);
                 }
-                // The store has not failed: it was given no time. Those who wait load for themselves.
-                Next::Done(Outcome::StoreFailed | Outcome::Stale { .. }) if flight.is_too_late() => return None,
+                // The store has not failed: it was given no time.
+                Next::Done(Outcome::StoreFailed | Outcome::Stale { .. }) if flight.is_too_late() => {
+                    return flight.ends_late();
+                }
                 Next::Done(outcome) => return flight.landed(outcome),
             }
         }

@@ -10,7 +10,7 @@ pub(crate) struct Load {
     hash: KeyHash,
     epoch: u64,
     has_succeeded: bool,
-    /// Its value was stored, and that was the end of it.
+    /// Its value was stored, or there was nothing to store, and that was the end of it.
     is_over: bool,
 }
 
@@ -51,6 +51,20 @@ impl Load {
             self.is_over = true;
         }
         Ok(stored)
+    }
+
+    /// It has brought a value that is not to be kept, and there is nothing that it replaces. If no other load of the key is on, that is
+    /// the end of it. Otherwise one that began earlier may still store its own, unless this one is told to be stored.
+    pub(crate) fn end_if_alone(&mut self) -> bool {
+        let mut shard = self.loads.shard(self.hash).lock();
+        self.is_over = shard.find(self.hash).is_some_and(|state| state.loading == 1);
+        if self.is_over {
+            shard.end(self.hash, |state| {
+                state.loading -= 1;
+                state.succeed();
+            });
+        }
+        self.is_over
     }
 
     /// Whether the key was written since the load began.

@@ -8,6 +8,10 @@ fn at(seconds: u64) -> Time {
     Time::from_start(Duration::from_secs(seconds))
 }
 
+fn backoff(first: Duration, longest: Duration, random: f64) -> Backoff {
+    Backoff { first, longest, random }
+}
+
 #[test]
 fn a_load_is_void_from_the_next_write_on_and_later_ones_are_not() {
     let loads = Arc::new(Loads::new());
@@ -58,7 +62,7 @@ fn what_is_stored_at_once_ends_its_load_and_what_is_void_is_not_stored() {
 fn a_value_that_is_put_at_once_ends_the_wait_after_a_failure_and_one_that_is_not_does_not() {
     let loads = Arc::new(Loads::new());
     let hash = loads.hash("a");
-    loads.fail(hash, at(0), SECOND, SECOND, 0.0);
+    loads.fail(hash, at(0), backoff(SECOND, SECOND, 0.0));
     assert_eq!(loads.write_at_once(hash, true, || Err::<(), _>(())), Err(()));
     assert_eq!(loads.write_at_once(hash, false, || Ok::<_, ()>(())), Ok(()));
     assert!(!loads.may_try(hash, at(0)));
@@ -90,7 +94,7 @@ fn failures_hold_refreshes_up_twice_as_long_each_time_until_one_succeeds() {
     let loads = Arc::new(Loads::new());
     let hash = loads.hash("a");
     for wait in [1, 2, 4, 8, 8] {
-        loads.fail(hash, at(0), SECOND, SECOND * 8, 0.0);
+        loads.fail(hash, at(0), backoff(SECOND, SECOND * 8, 0.0));
         assert!(!loads.may_try(hash, at(wait - 1)) && loads.begin_refresh(hash, at(wait - 1), None).is_none());
         assert!(loads.may_try(hash, at(wait)) && loads.begin_refresh(hash, at(wait), None).is_some());
     }
@@ -98,18 +102,39 @@ fn failures_hold_refreshes_up_twice_as_long_each_time_until_one_succeeds() {
     assert!(loads.may_try(hash, at(0)));
     assert_eq!(loads.len(), 0);
     // A quarter less, at most.
-    loads.fail(hash, at(0), SECOND * 4, SECOND * 8, 1.0);
+    loads.fail(hash, at(0), backoff(SECOND * 4, SECOND * 8, 1.0));
     assert!(!loads.may_try(hash, at(2)) && loads.may_try(hash, at(3)));
     for _ in 0..200 {
-        loads.fail(hash, at(0), Duration::MAX, Duration::MAX, 0.5);
+        loads.fail(hash, at(0), backoff(Duration::MAX, Duration::MAX, 0.5));
     }
+}
+
+/// Also of those who come one after the other, when the wait is over in between.
+#[test]
+fn of_all_who_wait_for_a_load_in_vain_the_first_holds_refreshes_up() {
+    let loads = Arc::new(Loads::new());
+    let hash = loads.hash("a");
+    let twice = backoff(SECOND, SECOND * 8, 0.0);
+    let stuck = loads.begin(hash);
+    loads.hangs(hash, at(30), twice);
+    assert!(!loads.may_try(hash, at(30)) && loads.may_try(hash, at(31)));
+    loads.hangs(hash, at(35), twice);
+    assert!(loads.may_try(hash, at(35)), "it was counted already");
+    // The next one that hangs is another failure, unless one was counted just now.
+    let next = loads.begin(hash);
+    loads.hangs(hash, at(65), twice);
+    assert!(!loads.may_try(hash, at(66)) && loads.may_try(hash, at(67)));
+    let last = loads.begin(hash);
+    loads.hangs(hash, at(66), twice);
+    assert!(loads.may_try(hash, at(67)));
+    drop((stuck, next, last));
 }
 
 #[test]
 fn keys_that_failed_long_ago_do_not_pile_up() {
     let loads = Arc::new(Loads::new());
     for key in 0..100_000_u64 {
-        loads.fail(loads.hash(&key), at(key), SECOND, SECOND, 0.0);
+        loads.fail(loads.hash(&key), at(key), backoff(SECOND, SECOND, 0.0));
     }
     assert!(loads.len() <= SHARDS * 64 * 2, "{}", loads.len());
 }
@@ -123,9 +148,9 @@ fn memory_for_many_keys_is_given_back_when_they_are_forgotten() {
     drop(begun);
     assert!(loads.capacity() <= 28, "{}", loads.capacity());
     // All at once, so that none is swept out; then one after the other.
-    (0..KEYS).for_each(|key| loads.fail(loads.hash(&key), at(0), SECOND, SECOND, 0.0));
+    (0..KEYS).for_each(|key| loads.fail(loads.hash(&key), at(0), backoff(SECOND, SECOND, 0.0)));
     assert!(loads.capacity() > 1_000);
-    (KEYS..4 * KEYS).for_each(|key| loads.fail(loads.hash(&key), at(key), SECOND, SECOND, 0.0));
+    (KEYS..4 * KEYS).for_each(|key| loads.fail(loads.hash(&key), at(key), backoff(SECOND, SECOND, 0.0)));
     assert!(loads.capacity() <= 256, "{}", loads.capacity());
 }
 

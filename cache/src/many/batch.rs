@@ -49,7 +49,6 @@ impl<Q: ?Sized, V> Wanted<'_, Q, V> {
 
 /// A batch under way.
 pub(super) struct Batch<'q, Q: ?Sized, V> {
-    now: Time,
     pub(super) values: Vec<Option<Fetched<V>>>,
     pub(super) wanted: Vec<Wanted<'q, Q, V>>,
 }
@@ -80,7 +79,7 @@ impl<V, S> Inner<V, S> {
         S: Store<Q, V>,
     {
         let now = self.now();
-        let mut batch = Batch { now, values: Vec::with_capacity(keys.len()), wanted: Vec::new() };
+        let mut batch = Batch { values: Vec::with_capacity(keys.len()), wanted: Vec::new() };
         let all = self.find_many(&keys, now).await;
         for (place, (key, found)) in keys.into_iter().zip(all).enumerate() {
             let value = match self.plan(found, now, || self.loads.hash(key)) {
@@ -151,6 +150,18 @@ impl<V, S> Inner<V, S> {
         }
     }
 
+    /// Counts the keys whose loads by others have failed.
+    pub(super) fn count_failed_joins<Q, E>(&self, batch: &Batch<'_, Q, V>, led: &HashSet<&Q>, flown: &[Flown<V, E>])
+    where
+        Q: Hash + Eq + ?Sized,
+    {
+        for (wanted, flown) in batch.wanted.iter().zip(flown) {
+            if matches!(flown, Some(Err(_))) && !wanted.is_refresh() && !led.contains(wanted.key) {
+                self.failed_for(Role::Followed);
+            }
+        }
+    }
+
     /// Puts what has come into its place. What came to nothing stays wanted, and an error without an old value ends it all.
     /// `led` are the keys whose flights were this call's own.
     pub(super) fn take_in<Q, E>(
@@ -168,7 +179,7 @@ impl<V, S> Inner<V, S> {
             batch.values[place] = match (flown, wanted) {
                 (Some(Err(Error::Reentrant)), _) => return Err(Error::Reentrant),
                 (flown, Wanted { refresh: Some((source, _leave)), entry: Some(entry), .. }) => {
-                    Some(self.refreshed(flown.and_then(Result::ok), entry, source, batch.now))
+                    Some(self.refreshed(flown.and_then(Result::ok), entry, source))
                 }
                 (None, wanted) => {
                     batch.wanted.push(wanted);
@@ -180,7 +191,7 @@ impl<V, S> Inner<V, S> {
                         landed.panic_if_own(role);
                         self.arrived(landed, source)
                     });
-                    Some(self.ended(loaded, wanted.entry, batch.now)?)
+                    Some(self.ended(loaded, wanted.entry)?)
                 }
             };
         }
@@ -228,14 +239,26 @@ impl<V, S> Inner<V, S> {
         if keys.is_empty() {
             return keys;
         }
-        // A load that is over has left another value, and a write may have left none.
-        let found = self.ask::<Q, _, _>(|| self.store.get_many(&keys, self.now())).await;
-        let mut found = found.unwrap_or_default().into_iter();
-        let is_other = |old| matches!(found.next(), Some(Ok(entry)) if entry.as_ref().map(Entry::version) != Some(old));
-        let are_other: Vec<bool> = old.into_iter().map(is_other).collect();
-        let hung: Vec<&Q> =
-            keys.into_iter().zip(are_other).filter_map(|(key, other)| (!other).then_some(key)).collect();
-        hung.iter().for_each(|key| self.hangs(self.loads.hash(*key)));
+        // A load that is over has left another value, and a write may have left none. Also near, where a store that does not answer
+        // is not asked.
+        let now = self.now();
+        let near: Vec<Option<Entry<V>>> = keys.iter().map(|key| self.store.near(key, now)).collect();
+        let missing = keys.iter().zip(&near).filter(|(_, near)| near.is_none());
+        let missing: Vec<&Q> = missing.map(|(key, _)| *key).collect();
+        let told = if missing.is_empty() {
+            Vec::new()
+        } else {
+            self.ask::<Q, _, _>(|| self.store.get_many(&missing, now)).await.unwrap_or_default()
+        };
+        let mut told = told.into_iter();
+        let mut hung = Vec::new();
+        for ((key, near), old) in keys.into_iter().zip(near).zip(old) {
+            let found = near.map(Some).or_else(|| told.next()?.ok());
+            if found.is_none_or(|entry| entry.is_some_and(|entry| entry.version() == old)) {
+                self.hangs(self.loads.hash(key));
+                hung.push(key);
+            }
+        }
         hung
     }
 
@@ -352,15 +375,36 @@ impl<V, S> Inner<V, S> {
         }
     }
 
-    /// One more caller for each key, unless one has too many.
-    pub(super) fn call_many<Q, E>(&self, batch: &Batch<'_, Q, V>) -> Result<Vec<Option<Calling<'_>>>, Error<E>>
+    /// One more caller for each key. A key that has too many gets its old value, and without one ends it all.
+    pub(super) fn call_many<Q, E>(&self, batch: &mut Batch<'_, Q, V>) -> Result<Vec<Calling<'_>>, Error<E>>
     where
         Q: Hash + Eq + ?Sized,
+        V: Clone,
     {
+        let Some(max) = self.config.max_waiters else { return Ok(Vec::new()) };
         // A key that stands there twice is waited for once, and one with a value to be refreshed not at all.
         let without = batch.wanted.iter().filter(|wanted| wanted.refresh.is_none());
         let keys: HashSet<&Q> = without.map(|wanted| wanted.key).collect();
-        keys.into_iter().map(|key| self.call(|| self.loads.hash(key))).collect()
+        let (mut calling, mut refused) = (Vec::with_capacity(keys.len()), HashMap::new());
+        for key in keys {
+            match self.loads.call(self.loads.hash(key), max) {
+                Some(one) => calling.push(one),
+                None => _ = refused.insert(key, Ok(Some(Err(Error::Overloaded)))),
+            }
+        }
+        if !refused.is_empty() {
+            // One call, however many of its keys.
+            self.counters.add(Count::Overloaded);
+            self.take_in_kept(batch, &HashSet::new(), &refused)?;
+        }
+        Ok(calling)
+    }
+
+    /// The time of the batch is up, and its refreshes end with it: the next ones wait.
+    pub(super) fn hold_up_refreshes<Q: Hash + ?Sized>(&self, batch: &Batch<'_, Q, V>) {
+        for wanted in batch.wanted.iter().filter(|wanted| wanted.is_refresh()) {
+            self.hangs(self.loads.hash(wanted.key));
+        }
     }
 
     /// Ends a batch that may not load: by the old values, if each key has one.

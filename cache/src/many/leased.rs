@@ -47,10 +47,17 @@ impl<V, S> Inner<V, S> {
             let (mut to_load, mut uncached) = (Vec::new(), HashSet::new());
             for ((index, flight), next) in active.into_iter().zip(nexts) {
                 match next {
-                    // The caller's time is up, and those who wait load for themselves, as with single calls.
+                    // The caller's time is up, as with single calls.
                     Next::Load { .. } | Next::Done(Outcome::StoreFailed | Outcome::Stale { .. })
-                        if flight.is_too_late() => {}
+                        if flight.is_too_late() =>
+                    {
+                        flown[index] = flight.ends_late();
+                    }
                     Next::Load { uncached: is_uncached } => {
+                        if is_uncached && let Some(landed) = flight.find_near() {
+                            flown[index] = Some(Ok(landed));
+                            continue;
+                        }
                         uncached.extend(is_uncached.then_some(index));
                         to_load.push((index, flight));
                     }
@@ -143,7 +150,7 @@ impl<V, S> Inner<V, S> {
         .await;
         // Whoever has no time left begins no load.
         if is_late {
-            flights.clear();
+            flights.drain(..).for_each(|(_, flight)| _ = flight.ends_late());
         }
         let mut results = results.into_iter();
         for (index, flight) in flights {

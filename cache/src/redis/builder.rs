@@ -9,6 +9,9 @@ use std::time::Duration;
 /// Builds a store or a lease, for tasks or for threads. Each cache should have a [`prefix`](Self::prefix) of its own: without one,
 /// all that use the server share their values.
 ///
+/// A process that forks should make its stores after that, not before: a store that was made before has the same connections in both,
+/// so one may read the replies to the other, no threads in the child, and takes what either writes for its own.
+///
 /// | setting | default |
 /// |---|---|
 /// | [`prefix`](Self::prefix) | `oneflight` |
@@ -131,6 +134,8 @@ impl<C> Builder<C> {
     }
 
     /// How long to wait for each reply. After that the request has failed, whether it was carried out or not.
+    ///
+    /// Tasks wait so long for a reply as a whole, threads for each piece of it that arrives: one that trickles takes them longer.
     ///
     /// # Examples
     ///

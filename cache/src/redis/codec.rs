@@ -81,46 +81,27 @@ pub struct Bytes;
 
 const BYTES: u8 = 1;
 
-macro_rules! bytes {
-    ($($type:ty)*) => { $(
+macro_rules! codec {
+    ($($type:ty)*, $as_bytes:ident, |$bytes:ident| $value:expr) => { $(
         impl Codec<$type> for Bytes {
             fn id(&self) -> u8 {
                 BYTES
             }
 
             fn encode(&self, value: &$type, bytes: &mut Vec<u8>) -> Result<(), BoxError> {
-                bytes.extend_from_slice(value.as_ref());
+                bytes.extend_from_slice(value.$as_bytes());
                 Ok(())
             }
 
-            fn decode(&self, bytes: &[u8]) -> Result<$type, BoxError> {
-                Ok(bytes.into())
+            fn decode(&self, $bytes: &[u8]) -> Result<$type, BoxError> {
+                Ok($value.into())
             }
         }
     )* };
 }
 
-macro_rules! text {
-    ($($type:ty)*) => { $(
-        impl Codec<$type> for Bytes {
-            fn id(&self) -> u8 {
-                BYTES
-            }
-
-            fn encode(&self, value: &$type, bytes: &mut Vec<u8>) -> Result<(), BoxError> {
-                bytes.extend_from_slice(value.as_bytes());
-                Ok(())
-            }
-
-            fn decode(&self, bytes: &[u8]) -> Result<$type, BoxError> {
-                Ok(std::str::from_utf8(bytes)?.into())
-            }
-        }
-    )* };
-}
-
-bytes!(Vec<u8> Box<[u8]> Arc<[u8]>);
-text!(String Box<str> Arc<str>);
+codec!(Vec<u8> Box<[u8]> Arc<[u8]>, as_ref, |bytes| bytes);
+codec!(String Box<str> Arc<str>, as_bytes, |bytes| std::str::from_utf8(bytes)?);
 
 /// `-` is `None`; what is after `+` is the value.
 impl<V> Codec<Option<V>> for Bytes
@@ -154,6 +135,8 @@ where
 /// For values that serde can serialise, in the format of [postcard](https://postcard.jamesmunns.com): small, and stable as
 /// long as the type is. Fields have no names there. A type that has changed needs another
 /// [schema](crate::redis::Builder::schema), or old bytes may be read as values of the new type.
+///
+/// With the feature `serde`.
 ///
 /// # Examples
 ///

@@ -1,5 +1,6 @@
 //! Why a request to the server has failed.
 
+use crate::error::Message;
 use redis::{ErrorKind, RedisError, ServerError};
 use std::fmt;
 use std::sync::Arc;
@@ -40,21 +41,9 @@ impl Error {
 
     /// Something that is not as the protocol has it: it may have been carried out.
     pub(crate) fn odd(reply: &'static str) -> Self {
-        Self::Away(Arc::new(Odd(reply)))
+        Self::Away(Arc::new(Message(reply)))
     }
 }
-
-/// What happened that should not have happened.
-#[derive(Debug)]
-struct Odd(&'static str);
-
-impl fmt::Display for Odd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for Odd {}
 
 /// What a script says before Redis 7 of an operation on a value of another type begins with `ERR`.
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key";

@@ -61,19 +61,7 @@ impl<const N: usize> CacheKey for [u8; N] {
     }
 }
 
-impl CacheKey for Vec<u8> {
-    fn append_to(&self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(self);
-    }
-}
-
 impl CacheKey for str {
-    fn append_to(&self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(self.as_bytes());
-    }
-}
-
-impl CacheKey for String {
     fn append_to(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(self.as_bytes());
     }
@@ -145,8 +133,8 @@ unsigned!(u8 u16 u32 u64 u128 usize);
 signed!(i8 i16 i32 i64 i128 isize);
 
 macro_rules! pointers {
-    ($($type:ty)*) => { $(
-        impl<T: CacheKey + ?Sized> CacheKey for $type {
+    ($([$($bounds:tt)*] $type:ty;)*) => { $(
+        impl<$($bounds)*> CacheKey for $type {
             fn append_to(&self, bytes: &mut Vec<u8>) {
                 (**self).append_to(bytes);
             }
@@ -154,12 +142,14 @@ macro_rules! pointers {
     )* };
 }
 
-pointers!(&T Box<T> Rc<T> Arc<T>);
-
-impl<T: CacheKey + ToOwned + ?Sized> CacheKey for Cow<'_, T> {
-    fn append_to(&self, bytes: &mut Vec<u8>) {
-        (**self).append_to(bytes);
-    }
+pointers! {
+    [] Vec<u8>;
+    [] String;
+    [T: CacheKey + ?Sized] &T;
+    [T: CacheKey + ?Sized] Box<T>;
+    [T: CacheKey + ?Sized] Rc<T>;
+    [T: CacheKey + ?Sized] Arc<T>;
+    [T: CacheKey + ToOwned + ?Sized] Cow<'_, T>;
 }
 
 /// One part of a tuple: its length, a colon, its bytes. So no part can be taken for the beginning of the next.

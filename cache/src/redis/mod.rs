@@ -1,6 +1,6 @@
 //! Values on a Redis or Valkey server, and leases across all the processes that share it.
 //!
-//! [`RedisStore`] is for tasks, [`blocking::RedisStore`] for threads; one [`Builder`] makes both, and both read what the other
+//! [`RedisStore`] is for tasks (feature `redis-smol` or `redis-tokio`), [`blocking::RedisStore`] for threads (feature `redis`); one [`Builder`] makes both, and both read what the other
 //! wrote. So a value is loaded by one process, and the others get it from the server.
 //!
 //! ```no_run
@@ -53,6 +53,8 @@
 //!   shown.
 //! - With `tls-native-tls` the client does not limit how long a handshake takes: a server that accepts a connection, and says no more,
 //!   holds up the thread that connects for as long as it likes. With `tls-rustls`, and for tasks, there are the limits.
+//! - Nor does it limit for threads how long it takes to connect over `redis+unix://`: while more clients wait to be let in than the
+//!   server has room for, a thread waits for as long as that lasts. For tasks there are the limits.
 //!
 //! A user needs, with `4:shop` for the length of the prefix and the prefix:
 //!
@@ -90,7 +92,6 @@
 //! safe?](http://antirez.com/news/101). What must never happen twice at once belongs into a transaction of the database that
 //! it changes.
 
-mod announce;
 #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
 mod any_link;
 pub mod blocking;

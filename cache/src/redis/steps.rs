@@ -6,11 +6,12 @@ use super::header::Keep;
 use super::key::CacheKey;
 use super::link::Link;
 use super::name::{CHANNELS, Name, Names};
+use super::push::PushedMessage;
 use super::reply::{self, Raw, Taken};
 use super::script;
 use super::server::{Server, When};
 use crate::fill::{Epoch, Token, Version};
-use crate::lease::{Publication, Push, Told, Watch};
+use crate::lease::{Publication, Push, Told, ToldWritten, Watch, Written};
 use crate::many::together::{all, together};
 use crate::nonce::nonce;
 use crate::time::millis;
@@ -53,11 +54,7 @@ impl<L: Link> Steps<L> {
         self.names.name(key)
     }
 
-    pub(crate) fn generation(&self) -> &Arc<Generation> {
-        &self.server.generation
-    }
-
-    pub(crate) fn channels(&self) -> impl Iterator<Item = String> {
+    fn channels(&self) -> impl Iterator<Item = String> {
         (0..CHANNELS).map(|number| self.names.channel(number))
     }
 
@@ -223,6 +220,25 @@ impl<L: Link> Steps<L> {
             told(push);
         };
         self.server.link.pushes().watch(self.names.channel(id % CHANNELS), id, Box::new(told))
+    }
+
+    /// What other processes write, told to memory in front of the store.
+    pub(crate) fn watch_writes(&self, told: ToldWritten) -> Box<dyn Watch> {
+        let generation = Arc::clone(&self.server.generation);
+        let told = move |message| match message {
+            PushedMessage::Written(id) => told(Written::Key(id)),
+            PushedMessage::AllWritten => {
+                generation.forget();
+                told(Written::Any);
+            }
+            PushedMessage::Listening => {
+                // It may have been cleared while nobody listened.
+                generation.doubt();
+                told(Written::Any);
+            }
+            PushedMessage::Broken | PushedMessage::Released(_) => {}
+        };
+        self.server.link.pushes().watch_all(self.channels(), Box::new(told))
     }
 
     fn hint(&self, what: u8, name: &Name) -> Hint {

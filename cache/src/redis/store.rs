@@ -16,7 +16,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Keeps values on a Redis or Valkey server, and says which of the processes that share it loads.
+/// Keeps values on a Redis or Valkey server, and says which of the processes that share it loads. With the feature `redis-smol` or
+/// `redis-tokio`.
 ///
 /// A hit is one round trip. Keys are of any type that is a [`CacheKey`], values of any that its [`Codec`] knows.
 ///

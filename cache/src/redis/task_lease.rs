@@ -14,7 +14,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Leases without a cache: of several processes one does something, and the others need not.
+/// Leases without a cache: of several processes one does something, and the others need not. With the feature `redis-smol` or
+/// `redis-tokio`.
 ///
 /// It saves work. It does not protect what must never be done twice at once: see [what a lease is
 /// not](crate::redis#what-a-lease-is-not).
@@ -130,7 +131,8 @@ impl fmt::Debug for RedisLease {
     }
 }
 
-/// A lease that is held. It is given up when this is dropped, by a task of its own; if that fails, it runs out by itself.
+/// A lease that is held. It is given up when this is dropped, by a task of its own; if that fails, it runs out by itself. With
+/// the feature `redis-smol` or `redis-tokio`.
 ///
 /// # Examples
 ///

@@ -9,7 +9,7 @@ use super::reply::{Raw, Taken};
 use super::steps::{Seen, Steps};
 use crate::entry::Entry;
 use crate::fill::{Epoch, Token, Version};
-use crate::lease::{Acquired, Claim, Publication, Told, Watch};
+use crate::lease::{Acquired, Claim, Publication, Told, ToldWritten, Watch};
 use crate::store::FoundMany;
 use crate::time::Time;
 use std::sync::Arc;
@@ -115,6 +115,14 @@ impl<L: Link, C> Values<L, C> {
 
     pub(crate) fn watch(&self, key: &(impl CacheKey + ?Sized), told: Told) -> Box<dyn Watch> {
         self.steps.watch(&self.steps.name(key), told)
+    }
+
+    pub(crate) fn watch_writes(&self, told: ToldWritten) -> Box<dyn Watch> {
+        self.steps.watch_writes(told)
+    }
+
+    pub(crate) fn key_number(&self, key: &(impl CacheKey + ?Sized)) -> u64 {
+        self.steps.name(key).id()
     }
 
     fn bytes<V>(&self, entry: &Entry<V>, now: Time) -> Result<(Vec<u8>, Keep), Error>

@@ -91,7 +91,7 @@ fn one_key_fails<W: CollectorWay, S: AnyStore<u32>>(store: S, clock: &ManualCloc
     assert!(cache.get("13").unwrap().is_none());
     assert_eq!(calls.get(), [["1", "13", "2"]]);
     let stats = cache.stats();
-    assert_eq!((stats.loads, stats.load_errors), (1, 1));
+    assert_eq!((stats.loads, stats.load_errors, stats.joins), (1, 1, 3));
 }
 
 pub(crate) fn an_error_of_one_key_holds_up_no_refresh_of_another<W: CollectorWay>() {

@@ -1,7 +1,7 @@
 //! Bounds, closing, and the numbers.
 
 use crate::support::limits::until;
-use crate::support::run::{failure, joining, loading, refreshing, told, uncalled};
+use crate::support::run::{failure, joining, loading, refreshing, run, told, uncalled};
 use crate::support::way::{AnyCache, Fail, SECOND, TTL, Way, cache, inline_cache};
 use oneflight_cache::{Error, Policy, Source};
 use std::time::Duration;
@@ -39,6 +39,26 @@ pub(crate) fn no_more_callers_of_a_key_than_allowed<W: Way>() {
     cache.invalidate("k").unwrap();
     assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Loaded));
     assert_eq!(cache.stats().overloaded, 2);
+}
+
+/// As a single call would, each of its keys gets what there is for it.
+pub(crate) fn a_key_of_a_batch_that_has_too_many_callers_costs_the_others_nothing<W: Way>() {
+    let (cache, clock) = cache::<W, u32>(|builder| builder.max_waiters(0).stale_if_error(TTL));
+    cache.put("a", 1).unwrap();
+    clock.advance(TTL);
+    let on = loading(&cache, "a", || Ok(2));
+    let load = |keys: Vec<String>| {
+        assert_eq!(keys, ["b"]);
+        Ok(vec![3])
+    };
+    let values = cache.get_or_load_many(&["a", "b", "a"], load).unwrap();
+    let values: Vec<_> = values.iter().map(|it| (it.value, it.source)).collect();
+    assert_eq!(values, [(1, Source::Stale), (3, Source::Loaded), (1, Source::Stale)]);
+    assert_eq!(cache.stats().overloaded, 1);
+    // Without an old value that is the batch's error, and nothing is loaded.
+    clock.advance(TTL);
+    assert!(matches!(cache.get_or_load_many(&["c", "a"], |_| unreachable!()), Err(Error::Overloaded)));
+    assert_eq!(told(on.end()), (2, Source::Loaded));
 }
 
 /// A key that stands in a batch twice is one caller.
@@ -82,6 +102,28 @@ pub(crate) fn closing_waits_for_a_refresh_that_is_on<W: Way>() {
         assert!(closing.end());
         assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
     }
+}
+
+pub(crate) fn who_waits_for_a_load_that_fails_has_joined_it_too<W: Way>() {
+    let (cache, clock) = cache::<W, u32>(|builder| builder.stale_if_error(TTL));
+    let fails = loading(&cache, "k", || Err(Fail(1)));
+    let joins = joining(&cache, "k", uncalled());
+    let batch = run({
+        let cache = cache.clone();
+        move || cache.get_or_load_many(&["k"], |_| unreachable!("another loads it"))
+    });
+    until("the batch waits too", || cache.waiters("k") == 2);
+    assert_eq!(failure(fails.end()), 1);
+    assert_eq!((failure(joins.end()), failure(batch.end())), (1, 1));
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.load_errors, stats.joins), (1, 1, 2));
+    cache.put("k", 7).unwrap();
+    clock.advance(TTL);
+    let fails = loading(&cache, "k", || Err(Fail(2)));
+    let joins = joining(&cache, "k", uncalled());
+    assert_eq!([fails.end(), joins.end()].map(told), [(7, Source::Stale); 2]);
+    let stats = cache.stats();
+    assert_eq!((stats.stale, stats.joins), (2, 3));
 }
 
 pub(crate) fn the_numbers_tell_what_has_happened<W: Way>() {

@@ -435,7 +435,7 @@ fn a_thread_waits_for_another_process_no_longer_than_it_may() {
         assert!(begun.elapsed() >= Duration::from_millis(50));
         let other = cache.clone();
         let limited = std::thread::spawn(move || {
-            other.call("k").timeout(Duration::from_millis(300)).get_or_load(|| Ok(1)).map(|found| found.value)
+            other.call("k").timeout(Duration::from_secs(3)).get_or_load(|| Ok(1)).map(|found| found.value)
         });
         until("it waits", || cache.stats().held > 3);
         let follower = cache.clone();
@@ -463,7 +463,7 @@ fn a_batch_of_a_thread_waits_for_another_process_no_longer_than_it_may() {
         assert_eq!(*cache.get("b").unwrap().unwrap(), 1);
         let (other, held) = (cache.clone(), cache.stats().held);
         let limited = run(move || {
-            let call = other.call_many(["k"]).timeout(Duration::from_millis(300));
+            let call = other.call_many(["k"]).timeout(Duration::from_secs(3));
             call.get_or_load(|_| unreachable!("another process loads"))
         });
         until("it waits", || cache.stats().held > held);

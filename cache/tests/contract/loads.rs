@@ -1,9 +1,12 @@
 //! I: one load for all, where values come from, and what failures do.
 
 use crate::support::run::{Runs, aged, failure, joining, loading, run, told, uncalled};
-use crate::support::way::{AnyCache, Fail, SECOND, TTL, Way, cache, share_of};
+use crate::support::stores::Map;
+use crate::support::way::{AnyCache, AnyStore, Fail, SECOND, TTL, Way, cache, cache_in, share_of};
+use oneflight_cache::test_util::ManualClock;
 use oneflight_cache::{Error, Source};
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 pub(crate) fn every_source_is_told_and_the_age_of_its_value<W: Way>() {
     let (cache, clock) = cache::<W, u32>(|builder| builder.stale_while_revalidate(TTL));
@@ -134,6 +137,28 @@ pub(crate) fn without_coalescing_an_older_load_does_not_replace_a_newer_value<W:
     assert_eq!(told(second.end()), (2, Source::Loaded));
     assert_eq!(told(first.end()), (1, Source::Loaded));
     assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
+}
+
+/// Nor one that is not kept.
+pub(crate) fn without_coalescing_an_older_load_does_not_outlive_a_newer_value_that_is_not_kept<W: Way>() {
+    fn older_first<W: Way, S: AnyStore<u32>>(cache: &W::Cache<u32, S>, clock: &ManualClock) {
+        cache.set_coalescing(false);
+        let first = loading(cache, "k", || Ok(1));
+        clock.advance(SECOND);
+        assert_eq!(told(cache.get_or_load("k", || Ok(2))), (2, Source::Loaded));
+        assert_eq!(told(first.end()), (1, Source::Loaded));
+        assert!(cache.get("k").unwrap().is_none());
+        // Nobody knows of them any more.
+        assert_eq!(told(cache.get_or_load("k", || Ok(2))), (2, Source::Loaded));
+        assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Loaded));
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (3, Source::Hit));
+    }
+    let ttl = |value: &u32| if *value == 2 { Duration::ZERO } else { TTL };
+    let (local, clock) = cache::<W, u32>(|builder| builder.ttl_of(ttl));
+    older_first::<W, _>(&local, &clock);
+    // Not at once.
+    let (waiting, clock) = cache_in::<W, u32, _>(Map::new().0, |builder| builder.ttl_of(ttl));
+    older_first::<W, _>(&waiting, &clock);
 }
 
 pub(crate) fn a_bypass_reads_joins_and_stores_nothing<W: Way>() {

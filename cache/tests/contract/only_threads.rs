@@ -1,12 +1,14 @@
 //! What concerns the cache for threads only. A thread cannot be interrupted, so its own time limits are real time here.
 
+use super::leases::server;
 use crate::support::gate::Gate;
 use crate::support::limits::{until, within_limit};
+use crate::support::model::Failure;
 use crate::support::run::{Runs, failure, joining, loading, refreshing, run, told, uncalled};
 use crate::support::stores::{Map, Request};
 use crate::support::thread_way::Threads;
-use crate::support::way::{Fail, SECOND, TTL, cache, cache_in, inline_cache};
-use oneflight_cache::{Error, Policy, Source};
+use crate::support::way::{AnyCache, Fail, Refreshes, SECOND, TTL, Way, builder, cache, cache_in, inline_cache};
+use oneflight_cache::{Error, Policy, Source, Tiered};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -14,7 +16,7 @@ const EAGER: Policy = Policy::Eager { window: 0.5 };
 /// Passes soon.
 const SOON: Duration = Duration::from_millis(20);
 /// For what must begin before it has passed.
-const LONG: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_secs(5);
 
 #[test]
 fn past_the_age_of_a_stuck_load_one_of_those_who_wait_leads_another() {
@@ -102,6 +104,42 @@ fn i5_a_batch_serves_old_values_if_the_loads_of_others_hang() {
         assert_eq!(calls, [["b"]]);
         assert_eq!(told(cache.get_or_load("a", uncalled())), (1, Source::Stale), "it is held up");
         drop(stuck.end());
+    });
+}
+
+/// What has come meanwhile may be near alone, if the store does not answer. Then the old value is not served any more.
+#[test]
+fn a_batch_looks_near_before_it_serves_the_old_value_of_a_load_that_hangs() {
+    within_limit(|| {
+        let (server, clock) = server();
+        let store = Tiered::new(100, SECOND, server.another_process());
+        let builder = builder(&clock).store(store).load_timeout(LONG).stale_if_error(TTL).breaker(1, TTL);
+        let cache = <<Threads as Way>::Cache<u32, _>>::with(builder, Refreshes::Beside);
+        for (key, value) in [("k", 1), ("l", 7)] {
+            cache.put(key, value).unwrap();
+        }
+        clock.advance(TTL);
+        let stuck = ["k", "l"].map(|key| loading(&cache, key, || Ok(2)));
+        let batch = run({
+            let cache = cache.clone();
+            move || {
+                cache.get_or_load_many(["l", "k"], |keys| {
+                    assert_eq!(keys, ["k"]);
+                    Ok(vec![4])
+                })
+            }
+        });
+        until("it waits", || cache.waiters("k") == 1 && cache.waiters("l") == 1);
+        // What was near is not any more.
+        clock.advance(SECOND);
+        server.set_failure(Some(Failure::LosesRequest));
+        cache.set_coalescing(false);
+        assert_eq!(told(cache.refresh("k", || Ok(3))), (3, Source::Loaded));
+        cache.set_coalescing(true);
+        assert_eq!(cache.stats().breaker_opened, 1);
+        let values: Vec<_> = batch.end().unwrap().iter().map(|it| (it.value, it.source)).collect();
+        assert_eq!(values, [(7, Source::Stale), (4, Source::Loaded)]);
+        stuck.into_iter().for_each(|stuck| drop(stuck.end()));
     });
 }
 

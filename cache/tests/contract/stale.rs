@@ -3,7 +3,7 @@
 use super::leases::{process, server};
 use crate::support::limits::until;
 use crate::support::run::{Runs, aged, failure, refreshing, told, uncalled};
-use crate::support::way::{AnyCache, AnyStore, Fail, SECOND, TTL, Way, cache, inline_cache};
+use crate::support::way::{AnyCache, AnyStore, Fail, Made, SECOND, TTL, Way, cache, inline_cache};
 use oneflight_cache::Source;
 use oneflight_cache::test_util::ManualClock;
 
@@ -32,6 +32,31 @@ pub(crate) fn inline_the_caller_that_draws_a_stale_value_gets_the_new_one<W: Way
     clock.advance(SECOND);
     assert_eq!(aged(cache.get_or_load("k", || Ok(2))), (2, Source::Stale, 0));
     assert_eq!(aged(cache.get_or_load("k", uncalled())), (2, Source::Hit, 0));
+}
+
+/// Its age is told as of when it is served, however long the load took that has failed.
+pub(crate) fn an_old_value_that_was_waited_for_has_become_older<W: Way>() {
+    for set in [Made::stale_if_error, Made::stale_while_revalidate] {
+        for batch in [false, true] {
+            let (cache, clock) = inline_cache::<W, u32>(|builder| set(builder, SECOND * 100));
+            cache.put("k", 1).unwrap();
+            clock.advance(TTL);
+            let time = clock.clone();
+            let answer = if batch {
+                let load = move |_| {
+                    time.advance(SECOND * 30);
+                    Err(Fail(1))
+                };
+                cache.get_or_load_many(&["k"], load).map(|mut values| values.remove(0))
+            } else {
+                cache.get_or_load("k", move || {
+                    time.advance(SECOND * 30);
+                    Err(Fail(1))
+                })
+            };
+            assert_eq!(aged(answer), (1, Source::Stale, 90));
+        }
+    }
 }
 
 pub(crate) fn past_the_stale_window_a_value_is_gone<W: Way>() {

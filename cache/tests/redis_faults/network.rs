@@ -44,7 +44,7 @@ fn until_it_stores(peer: &Peer, other: &Peer, name: &str) {
 
 pub(crate) fn k5_a_lost_request_or_answer_fails_nobody_and_holds_up_nobody(kind: Kind) {
     let server = Server::start();
-    let (peer, proxy, other) = two(kind, &server, Duration::from_millis(300));
+    let (peer, proxy, other) = two(kind, &server, Duration::from_secs(2));
     for (step, fault) in STEPS.into_iter().flat_map(|step| FAULTS.map(|fault| (step, fault))) {
         let key = format!("{step:?}-{fault:?}");
         until_it_stores(&peer, &other, &format!("before-{key}"));

@@ -4,23 +4,24 @@ use super::proxy::Proxy;
 use super::resp;
 use super::signal::{self, Signal};
 use super::{free_port, until};
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::{env, fs};
 
 /// Starts the server that is given as arguments, says its process id, and kills it when nobody holds the standard input any
 /// more: when the test drops it, and also when the test itself is killed. What ends the test, and reaches the shell too, must not
-/// end that before: a server ignores the hang-up of a terminal.
+/// end that before: a server ignores the hang-up of a terminal. Its directory goes with it, unless a line says otherwise.
 const GUARD: &str = r#"
 exec 3>&1 1>server.log 2>&1
 "$@" 3>&- &
 trap '' HUP INT TERM
 echo $! >&3
 exec 3>&-
-read -r _
+read -r line
 kill -s KILL $!
 wait $!
+[ "$line" = keep ] || rm -rf "$PWD"
 "#;
 
 /// A server on a free port of the loopback interface, which keeps nothing on disk and ends with this value. Started by
@@ -118,6 +119,11 @@ impl Server {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
+    /// What it writes is there.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// A network in front of it.
     pub(crate) fn proxy(&self) -> Proxy {
         Proxy::start(self.port)
@@ -126,7 +132,9 @@ impl Server {
     /// Ends it at once, with all that it has. Connections to its port are refused.
     pub(crate) fn kill(&mut self) {
         if let Some(Running { mut guard, .. }) = self.running.take() {
-            drop(guard.stdin.take());
+            let mut told = guard.stdin.take().expect("it is piped");
+            let _ = told.write_all(b"keep\n");
+            drop(told);
             guard.wait().expect("it is a child");
         }
     }

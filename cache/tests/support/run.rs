@@ -163,7 +163,7 @@ pub(crate) fn told<V>(answer: Answer<V>) -> (V, Source) {
 /// The value, where it came from, and its age in seconds.
 #[track_caller]
 pub(crate) fn aged<V>(answer: Answer<V>) -> (V, Source, u64) {
-    let Fetched { value, source, age } = answer.expect("there is a value");
+    let Fetched { value, source, age, .. } = answer.expect("there is a value");
     (value, source, age.as_secs())
 }
 

@@ -40,14 +40,14 @@ impl Stops {
         Some((reached, go_on))
     }
 
-    fn stop(&self, request: Request) {
+    pub(crate) fn stop(&self, request: Request) {
         if let Some((reached, go_on)) = self.take(request) {
             reached.open();
             go_on.wait();
         }
     }
 
-    async fn stop_task(&self, request: Request) {
+    pub(crate) async fn stop_task(&self, request: Request) {
         if let Some((reached, go_on)) = self.take(request) {
             reached.open();
             smol::unblock(move || go_on.wait()).await;

@@ -99,6 +99,9 @@ impl Oracle {
             _ => false,
         };
         ensure!(is_right, "{actor} got {}, not {expected:?}", got.name());
+        if matches!(end, End::Failed { by } if by != actor) && !is_refresh {
+            self.counts.joins += 1;
+        }
         // What it found in the end it had missed before.
         if let Some((_, source)) = expected
             && source != Source::Hit

@@ -25,7 +25,9 @@ pub(super) enum End {
         by: usize,
         is_found: bool,
     },
-    Failed,
+    Failed {
+        by: usize,
+    },
     /// Whoever needs a value begins anew.
     Nothing,
     /// Everybody has left.
@@ -156,7 +158,7 @@ impl Oracle {
             }
             Outcome::Failure => {
                 self.fail(flight);
-                self.end(flight, End::Failed);
+                self.end(flight, End::Failed { by: owner });
             }
             Outcome::Panic if matches!(self.actors[owner].kind, Kind::Refresh { .. }) => {
                 self.fail(flight);
@@ -179,7 +181,8 @@ impl Oracle {
     fn land(&mut self, flight: usize, page: Page) {
         let Flight { began: (at, written), had_value, .. } = self.flights[flight];
         self.succeed();
-        if !page.is_kept && !had_value {
+        let is_alone = self.flights.iter().filter(|flight| flight.is_on() && flight.loader.is_some()).count() == 1;
+        if !page.is_kept && !had_value && is_alone {
             return;
         }
         if written != self.written {

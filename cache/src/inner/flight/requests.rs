@@ -1,7 +1,7 @@
 //! What a flight asks the store for, and what comes of it.
 
 use super::{Flight, Reason, Unleased};
-use crate::error::Error;
+use crate::error::{Error, Message};
 use crate::fill::{self, Event, Version};
 use crate::inner::{Why, copy};
 use crate::lease::{Acquired, Claim, Lease, Publication};
@@ -10,20 +10,7 @@ use crate::stats::Count;
 use crate::store::Store;
 use crate::time::Time;
 use crate::time_limit::TimeLimit;
-use std::fmt;
 use std::hash::Hash;
-
-/// The store says that what was seen is gone, though nothing was.
-#[derive(Debug)]
-struct NothingWasSeen;
-
-impl fmt::Display for NothingWasSeen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the store says that what was seen is gone, but nothing was")
-    }
-}
-
-impl std::error::Error for NothingWasSeen {}
 
 impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     fn lease(&self) -> &'f S::Lease
@@ -46,14 +33,19 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         match self.why {
             Why::Missing(Some(seen)) if seen.is_usable => Event::Stale { version: seen.version },
             Why::Missing(seen) => Event::Miss { unreadable: seen.map(|seen| seen.version) },
-            _ => match self.inner.get(self.key, self.now).await {
-                Ok(Some(entry)) => Event::Stale { version: entry.version() },
-                Ok(None) => {
-                    self.has_old = false;
-                    Event::Miss { unreadable: None }
+            _ => {
+                let time_limit = self.deadline().map(TimeLimit::until);
+                let found = self.inner.get(self.key, self.now).await;
+                drop(time_limit);
+                match found {
+                    Ok(Some(entry)) => Event::Stale { version: entry.version() },
+                    Ok(None) => {
+                        self.has_old = false;
+                        Event::Miss { unreadable: None }
+                    }
+                    Err(failure) => self.without_lease(failure),
                 }
-                Err(failure) => self.without_lease(failure),
-            },
+            }
         }
     }
 
@@ -71,7 +63,9 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         drop(time_limit);
         let acquired = match acquired {
             // It is somebody else's word, and no fill could go on from there.
-            Ok(Acquired::Gone) if seen.is_none() => Err(self.inner.senseless(NothingWasSeen)),
+            Ok(Acquired::Gone) if seen.is_none() => {
+                Err(self.inner.senseless(Message("the store says that what was seen is gone, but nothing was")))
+            }
             acquired => acquired,
         };
         match acquired {
@@ -216,14 +210,23 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     where
         S: Store<K, V>,
     {
-        if self.unleased == Some(Unleased::Unanswered) && self.is_too_late() {
+        // Nothing has been loaded yet, so the caller's time counts. When it is up, the lease is given up beside it.
+        let deadline = self.unleased.and_then(|_| self.deadline());
+        if deadline.is_some() && self.is_too_late() {
             self.side.abandon(self.fill.token());
             return Event::Released;
         }
         // Of a store that does not answer it is not asked: a lease runs out, and each key of a batch has one.
         let request = || self.lease().release(self.key, self.fill.token());
-        match self.inner.ask::<K, _, _>(request).await {
+        let time_limit = deadline.map(TimeLimit::until);
+        let released = self.inner.ask::<K, _, _>(request).await;
+        drop(time_limit);
+        match released {
             Ok(()) => Event::Released,
+            Err(_) if deadline.is_some() && self.is_too_late() => {
+                self.side.abandon(self.fill.token());
+                Event::Released
+            }
             Err(failure) => Event::StoreError { ambiguous: failure.is_ambiguous },
         }
     }

@@ -156,7 +156,7 @@ impl<C> Builder<C> {
         Ok(self.on(link))
     }
 
-    /// A store on a cluster, some of whose servers are at these addresses. These need Redis 7 or Valkey, as what is pushed goes
+    /// A store on a cluster, some of whose servers are at these addresses. With the feature `redis-cluster`. The servers need Redis 7 or Valkey, as what is pushed goes
     /// over sharded channels. With `rediss://` its servers are vouched for by the system's authorities; with rustls, by those of the file
     /// that the environment variable `SSL_CERT_FILE` names.
     ///
@@ -233,7 +233,7 @@ impl<C> Builder<C> {
     ///
     /// # Errors
     ///
-    /// As [`connect_cluster`](Self::connect_cluster).
+    /// As [`connect_cluster`](Self::connect_cluster). With the feature `redis-cluster`.
     ///
     /// # Examples
     ///

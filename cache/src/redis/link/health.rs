@@ -24,7 +24,7 @@ impl Health {
         }
     }
 
-    /// An answer did not come in time. Whether that has been so for long.
+    /// An answer did not come, or not in time. Whether that has been so for long.
     pub(super) fn is_dead(&self, limits: Limits) -> bool {
         let now = u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1);
         match self.silent_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {

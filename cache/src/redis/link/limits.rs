@@ -46,18 +46,22 @@ impl Limits {
     /// for more. What is set already stays, but for what [all](for_requests) have.
     #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
     pub(super) fn tcp(self, settings: TcpSettings) -> TcpSettings {
-        let gone = self.response.saturating_mul(DEAD).clamp(Duration::from_secs(2), Duration::from_secs(60));
+        let gone = self.response.saturating_mul(DEAD).clamp(Duration::from_secs(2), LONGEST);
         let settings = for_requests(settings, gone);
         #[cfg(not(target_family = "wasm"))]
         let settings = if settings.keepalive().is_none() { settings.set_keepalive(keepalive(gone)) } else { settings };
         settings
     }
 
-    /// For threads, which close a connection that has not answered in time.
+    /// For threads, which close a connection that has not answered in time. No longer than for tasks either: the kernel refuses
+    /// more than 24 days.
     pub(super) fn tcp_of_threads(self, settings: TcpSettings) -> TcpSettings {
-        for_requests(settings, self.response)
+        for_requests(settings, self.response.min(LONGEST))
     }
 }
+
+/// What a peer does not acknowledge for so long is given up, whatever the limit of a reply.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// What the peer does not acknowledge for so long is given up, and at once if the connection is closed. Otherwise the kernel would
 /// go on to send it for minutes after that: a write that has failed would be carried out over what was written since. And a request
@@ -170,5 +174,7 @@ mod tests {
         let limits = Limits::default();
         let tcp = limits.tcp_of_threads(TcpSettings::default());
         assert_eq!((tcp.user_timeout(), tcp.nodelay()), (Some(limits.response), true));
+        let tcp = Limits { response: Duration::MAX, ..limits }.tcp_of_threads(TcpSettings::default());
+        assert_eq!(tcp.user_timeout(), Some(Duration::from_secs(60)));
     }
 }

@@ -51,8 +51,8 @@ struct Line {
 
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// How often the servers of a cluster are asked.
-const ROUNDS: Duration = Duration::from_secs(5);
+/// How often the servers of a cluster are asked. Tests that wait for it need not wait so long.
+const ROUNDS: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 5 });
 
 impl<W: Way> Listener<W> {
     pub(super) fn new(way: Arc<W>, limits: Limits, runtime: Runtime, pushes: Weak<Pushes>) -> Self {
@@ -152,7 +152,10 @@ impl<W: Way> Listener<W> {
                 return false;
             }
             // It was refused.
-            Err(_) => return false,
+            Err(_) => {
+                line.health.answers();
+                return false;
+            }
             Ok(()) => line.health.answers(),
         }
         let silent = self.pushes.upgrade().map(|pushes| pushes.silent()).unwrap_or_default();
@@ -181,10 +184,16 @@ impl<W: Way> Listener<W> {
         }
     }
 
-    /// Whether the connection is of any use after this.
+    /// Whether the connection is of any use after this. What repairs itself is, unless nothing at all is listened to for long: then
+    /// perhaps none of the servers that it knows is there any more, and it asks no others.
     fn judge(&self, line: &Line, error: &RedisError) {
-        let is_dead = !error.is_timeout() || line.health.is_dead(self.limits);
-        if is_dead && !W::REPAIRS_ITSELF {
+        let is_broken = if W::REPAIRS_ITSELF {
+            let is_deaf = || self.pushes.upgrade().is_none_or(|pushes| pushes.listened_to().is_empty());
+            line.health.is_dead(self.limits) && is_deaf()
+        } else {
+            !error.is_timeout() || line.health.is_dead(self.limits)
+        };
+        if is_broken {
             line.is_broken.store(true, Ordering::SeqCst);
         }
     }

@@ -191,7 +191,11 @@ impl<W: Way> Shared<W> {
     }
 
     /// The replies, if they are those to the commands; and whether the connection is of any use after this.
-    fn judge(&self, health: &Arc<Health>, replies: Result<Vec<Value>, Failure>) -> Result<Vec<Value>, Error> {
+    fn judge(
+        self: &Arc<Self>,
+        health: &Arc<Health>,
+        replies: Result<Vec<Value>, Failure>,
+    ) -> Result<Vec<Value>, Error> {
         match replies {
             Ok(replies) => {
                 health.answers();
@@ -210,12 +214,37 @@ impl<W: Way> Shared<W> {
                 Ok(replies)
             }
             Err(Failure { error, is_timeout }) => {
-                let is_dead = !is_timeout || health.is_dead(self.limits);
-                if is_dead && !W::REPAIRS_ITSELF {
+                if W::REPAIRS_ITSELF {
+                    self.judge_repairs(health, &error, is_timeout);
+                } else if !is_timeout || health.is_dead(self.limits) {
                     self.give_up(health);
                 }
                 Err(error)
             }
+        }
+    }
+
+    /// What repairs itself does so by way of the servers that it knows. If none of these is there any more, it looks for them again
+    /// and again, without a pause, and for no others. So when nobody has answered for long, be it with a refusal, the addresses that
+    /// were given are asked.
+    fn judge_repairs(self: &Arc<Self>, health: &Arc<Health>, error: &Error, is_timeout: bool) {
+        if !matches!(error, Error::Away(_)) {
+            health.answers();
+        } else if health.is_dead(self.limits) && self.retreats.may() {
+            if is_timeout {
+                // Perhaps a single server hangs, and nobody has asked the others. They may be reached over this connection only.
+                self.replace(health);
+            } else {
+                self.give_up(health);
+            }
+        }
+    }
+
+    /// Connects anew. Meanwhile, and if that fails, the old connection is used.
+    fn replace(self: &Arc<Self>, health: &Arc<Health>) {
+        if let (_, Some(attempt)) = self.attempts.wait() {
+            let (shared, old) = (Arc::clone(self), Arc::clone(health));
+            self.runtime.spawn(Box::pin(async move { shared.connect(attempt, Some(old)).await }));
         }
     }
 
@@ -237,7 +266,7 @@ impl<W: Way> Shared<W> {
             let (mut waiting, attempt) = self.attempts.wait();
             if let Some(attempt) = attempt {
                 let shared = Arc::clone(self);
-                self.runtime.spawn(Box::pin(async move { shared.connect(attempt).await }));
+                self.runtime.spawn(Box::pin(async move { shared.connect(attempt, None).await }));
             }
             if let Some(current) = self.current() {
                 return Ok(current);
@@ -257,16 +286,19 @@ impl<W: Way> Shared<W> {
         }
     }
 
-    async fn connect(self: &Arc<Self>, attempt: Attempt) {
+    /// Unless there is another connection than the old one.
+    async fn connect(self: &Arc<Self>, attempt: Attempt, old: Option<Arc<Health>>) {
         // Perhaps somebody was faster.
-        if self.current().is_some() {
+        let is_old = |current: Current<_>| old.as_ref().is_some_and(|old| Arc::ptr_eq(old, &current.health));
+        if self.current().is_some_and(|current| !is_old(current)) {
             return attempt.end(None);
         }
         let health = Arc::new(Health::new());
         let connecting = self.way.connect(self.limits, self.sender(Arc::clone(&health)));
         match connecting.await {
             Ok(connection) => {
-                *self.current.lock() = Some(Current { connection, health });
+                let gone = self.current.lock().replace(Current { connection, health });
+                drop(gone);
                 attempt.end(None);
             }
             Err(error) => attempt.end(Some(Error::from(error))),

@@ -49,7 +49,8 @@ impl Pool {
     }
 
     /// Sends the commands and reads a reply to each. It takes no longer than the limits for a connection, for its turn, and for
-    /// each reply; nor, as a whole, than the [time limit](TimeLimit) of its caller.
+    /// each reply; nor, as a whole, than the [time limit](TimeLimit) of its caller. But a reply that trickles takes longer than
+    /// either, as the limit is for each piece of it that is read.
     pub(in crate::redis::link) fn exchange(&self, commands: &Pipeline) -> Result<Vec<Value>, Error> {
         if commands.is_empty() {
             return Ok(Vec::new());

@@ -3,7 +3,7 @@
 use super::proxy::Proxy;
 use super::server::Server;
 use super::{
-    LONG, OWN, SHORT, SLACK, all_are_listened_to, commands, eventually, is_away, message, patient, text, watch,
+    LONG, OWN, SHORT, SLACK, all_are_listened_to, answer, commands, eventually, is_away, message, patient, text, watch,
 };
 use crate::lease::Push;
 use crate::redis::error::Error;
@@ -44,6 +44,14 @@ fn each_command_has_its_reply_and_what_fails_does_so_in_its_place() {
         .into();
     assert!(matches!(errors[..], [Error::WrongType, Error::Refused(_)]), "{errors:?}");
     assert_eq!(send(&link, Pipeline::new()).unwrap(), []);
+}
+
+#[test]
+fn who_waits_for_ever_is_connected() {
+    let server = Server::start();
+    let limits = Limits { connect: Duration::MAX, response: Duration::MAX, ..patient() };
+    let link = link(&server.url(), limits);
+    assert_eq!(send(&link, commands([&["PING"]])).unwrap(), [Value::SimpleString("PONG".to_owned())]);
 }
 
 #[test]
@@ -92,7 +100,7 @@ fn after_a_restart_at_most_one_command_of_several_connections_fails() {
 fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
     let server = Server::start();
     let link = link(&server.url(), SHORT);
-    send(&link, commands([&["MSET", "a", "1", "b", "2", "c", "3"]])).unwrap();
+    answer(|| send(&link, commands([&["MSET", "a", "1", "b", "2", "c", "3"]])));
     for _ in 0..3 {
         server.pause();
         let start = Instant::now();
@@ -100,8 +108,8 @@ fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
         assert!(start.elapsed() < SHORT.response + SLACK, "{:?}", start.elapsed());
         assert!(is_away(&get(&link, "b")), "nor is there a new connection");
         server.resume();
-        assert_eq!(get(&link, "c").unwrap(), text("3"));
-        assert_eq!(get(&link, "b").unwrap(), text("2"));
+        assert_eq!(answer(|| get(&link, "c")), text("3"));
+        assert_eq!(answer(|| get(&link, "b")), text("2"));
     }
 }
 
@@ -109,14 +117,13 @@ fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
 #[test]
 fn a_connection_is_made_within_its_limit_whatever_is_sent_first() {
     let server = Server::with(&["--requirepass", "hush-hush"]);
-    let limits = Limits { connect: Duration::from_secs(1), ..SHORT };
-    let link = link(&format!("redis://default:hush-hush@127.0.0.1:{}/3", server.port()), limits);
+    let link = link(&format!("redis://default:hush-hush@127.0.0.1:{}/3", server.port()), SHORT);
     server.pause();
     let start = Instant::now();
     assert!(is_away(&get(&link, "a")));
-    assert!(start.elapsed() < limits.connect + Duration::from_millis(1_500), "{:?}", start.elapsed());
+    assert!(start.elapsed() < SHORT.connect * 5 / 2, "{:?}", start.elapsed());
     server.resume();
-    let client = send(&link, commands([&["CLIENT", "LIST", "TYPE", "normal"]])).unwrap();
+    let client = answer(|| send(&link, commands([&["CLIENT", "LIST", "TYPE", "normal"]])));
     let Value::BulkString(client) = &client[0] else { panic!("{client:?}") };
     assert!(String::from_utf8_lossy(client).contains(" db=3 "), "it is where the URL says");
 }
@@ -150,15 +157,15 @@ fn a_thread_that_has_less_time_waits_for_less() {
 fn a_command_whose_reply_is_lost_is_sent_once() {
     let server = Server::start();
     let link = link(&server.url(), SHORT);
-    get(&link, "count").unwrap();
+    answer(|| get(&link, "count"));
     for number in 1..4 {
         server.pause();
         assert!(is_away(&send(&link, commands([&["INCR", "count"]]))));
         server.resume();
-        let count = || get(&link, "count").unwrap();
+        let count = || answer(|| get(&link, "count"));
         // It was sent over another connection than the one that asks.
         eventually("the server does it", || count() == text(&number.to_string()));
-        get(&link, "other").unwrap();
+        answer(|| get(&link, "other"));
         assert_eq!(count(), text(&number.to_string()));
     }
 }
@@ -167,11 +174,11 @@ fn a_command_whose_reply_is_lost_is_sent_once() {
 fn a_reply_that_is_late_is_nobodys() {
     let server = Server::start();
     let link = link(&server.url(), SHORT);
-    send(&link, commands([&["SET", "a", "1"], &["SET", "b", "2"]])).unwrap();
+    answer(|| send(&link, commands([&["SET", "a", "1"], &["SET", "b", "2"]])));
     for _ in 0..5 {
         // It blocks this connection for longer than the limit, and answers then.
         assert!(is_away(&send(&link, commands([&["BLPOP", "nothing", "1"], &["GET", "a"]]))));
-        assert_eq!(get(&link, "b").unwrap(), text("2"));
+        assert_eq!(answer(|| get(&link, "b")), text("2"));
     }
 }
 
@@ -242,7 +249,7 @@ fn whoever_waits_for_a_connection_in_vain_is_told_in_time() {
     let server = Server::start();
     let limits = Limits { connections: 1, ..SHORT };
     let link = link(&server.url(), limits);
-    get(&link, "a").unwrap();
+    answer(|| get(&link, "a"));
     server.pause();
     let begun = Instant::now();
     thread::scope(|threads| {
@@ -346,7 +353,7 @@ fn who_wants_a_channel_wakes_the_thread() {
         assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
     }
     // The thread would look by itself after a second of silence: in ten seconds for ten.
-    assert!(start.elapsed() < Duration::from_secs(channels / 2), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(channels * 4 / 5), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -389,14 +396,16 @@ fn a_connection_that_goes_silent_is_not_listened_to() {
     proxy.silence();
     eventually("it notices", || !watching.is_listening());
     assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening, "over a new one");
-    server.ask::<u32>(&["PUBLISH", "c", &message('r', 2, 7)]);
-    assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Released);
+    eventually("it is told", || {
+        server.ask::<u32>(&["PUBLISH", "c", &message('r', 2, 7)]);
+        told.try_iter().any(|push| push == Push::Released)
+    });
 }
 
 #[test]
 fn a_link_that_is_dropped_ends_its_thread_and_does_not_wait_for_it() {
     let server = Server::start();
-    for is_paused in [false, true] {
+    let drop_one = |is_paused| {
         let link = link(&server.url(), SHORT);
         let (watching, told) = watch(&link, "c", 7);
         assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
@@ -406,11 +415,17 @@ fn a_link_that_is_dropped_ends_its_thread_and_does_not_wait_for_it() {
         let thread = link.thread();
         let start = Instant::now();
         drop(link);
-        assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+        let took = start.elapsed();
         // The watch lives on, and has one of the two that are left here.
         eventually("the thread ends", || thread.upgrade().is_none_or(|thread| Arc::strong_count(&thread) <= 2));
         drop(watching);
         eventually("nothing is left", || thread.upgrade().is_none());
         server.resume();
+        took
+    };
+    for is_paused in [false, true] {
+        // On a machine that is busy it may take longer; then another round is made.
+        let is_short = (0..10).any(|_| drop_one(is_paused) < Duration::from_millis(500));
+        assert!(is_short, "paused: {is_paused}");
     }
 }

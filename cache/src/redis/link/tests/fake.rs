@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-/// Lets every client in, and answers `GET` with the key. Over the first connection it waits for two of these, and then says
-/// first, as a server of a cluster may, that a channel is not listened to any more.
 pub(super) struct Fake {
     port: u16,
     accepted: Arc<AtomicUsize>,
@@ -15,22 +13,46 @@ pub(super) struct Fake {
 }
 
 impl Fake {
+    /// Lets every client in, and answers `GET` with the key. Over the first connection it waits for two of these, and then says
+    /// first, as a server of a cluster may, that a channel is not listened to any more.
     pub(super) fn start() -> Self {
+        Self::serving(|client, is_first| serve(client, is_first))
+    }
+
+    /// What it answers to each command. `None` closes the connection, and if it is empty, it says nothing.
+    pub(super) fn answering(answer: impl Fn(&[String]) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self::serving(move |client, _| {
+            let mut writer = client.try_clone()?;
+            let mut reader = BufReader::new(client);
+            while let Some(text) = answer(&command(&mut reader)?) {
+                writer.write_all(text.as_bytes())?;
+            }
+            Ok(())
+        })
+    }
+
+    fn serving(serve: impl Fn(TcpStream, bool) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let port = listener.local_addr().expect("its address").port();
         let (accepted, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let (count, end) = (Arc::clone(&accepted), Arc::clone(&ended));
+        let serve = Arc::new(serve);
         thread::spawn(move || {
             for client in listener.incoming() {
                 if end.load(Ordering::SeqCst) {
                     return;
                 }
                 let is_first = count.fetch_add(1, Ordering::SeqCst) == 0;
+                let serve = Arc::clone(&serve);
                 // It ends with the connection.
                 thread::spawn(move || client.map(|client| serve(client, is_first)));
             }
         });
         Self { port, accepted, ended }
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
     }
 
     pub(super) fn url(&self) -> String {

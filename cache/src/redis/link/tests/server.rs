@@ -1,20 +1,22 @@
 //! A server of the test's own.
 
 use std::env;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Starts the server that is given as arguments, which says its process id first, and kills it when nobody holds the standard input
-/// any more: also when the test itself is killed, by what reaches this shell, too.
+/// any more: also when the test itself is killed, by what reaches this shell, too. Its directory goes with it, unless a line says
+/// otherwise.
 const GUARD: &str = r#"
 sh -c 'echo $$; exec "$@"' sh "$@" &
 trap '' HUP INT TERM
-read -r _
+read -r line
 kill -s KILL $!
 wait $!
+[ "$line" = keep ] || rm -rf "$PWD"
 "#;
 
 /// A server on a free port of the loopback. It is killed when this is dropped.
@@ -31,8 +33,11 @@ struct Running {
 }
 
 impl Running {
+    /// Its directory is kept.
     fn kill(&mut self) {
-        drop(self.guard.stdin.take());
+        if let Some(mut told) = self.guard.stdin.take() {
+            let _ = told.write_all(b"keep\n");
+        }
         let _ = self.guard.wait();
     }
 }

@@ -5,7 +5,7 @@ use super::places::{Place, everywhere};
 use super::proxy::Proxy;
 use super::server::Server;
 use super::{
-    LONG, OWN, SHORT, SLACK, all_are_listened_to, commands, eventually, is_away, message, patient, text, watch,
+    LONG, OWN, SHORT, SLACK, all_are_listened_to, answer, commands, eventually, is_away, message, patient, text, watch,
 };
 use crate::lease::Push;
 use crate::redis::error::Error;
@@ -58,14 +58,14 @@ fn a_hundred_tasks_get_their_own_values_ten_thousand_times() {
 fn a_server_that_is_killed_is_away_and_works_when_it_is_back() {
     everywhere(|place| {
         let mut server = Server::start();
-        let link = link(place, &server.url(), SHORT);
+        let link = link(place, &server.url(), patient());
         place.run(get(&link, "a")).unwrap();
         for _ in 0..2 {
             server.kill();
             for _ in 0..3 {
                 let start = Instant::now();
                 assert!(is_away(&place.run(get(&link, "a"))));
-                assert!(start.elapsed() < SHORT.connect + SLACK, "{:?}", start.elapsed());
+                assert!(start.elapsed() < LONG / 2, "{:?}", start.elapsed());
             }
             server.restart();
             assert_eq!(place.run(get(&link, "a")).unwrap(), Value::Nil, "the first command works");
@@ -78,7 +78,7 @@ fn a_server_that_is_away_at_first_works_when_it_comes() {
     everywhere(|place| {
         let mut server = Server::start();
         server.kill();
-        let link = link(place, &server.url(), SHORT);
+        let link = link(place, &server.url(), patient());
         let (watching, told) = watch(&link, "c", 7);
         assert!(is_away(&place.run(get(&link, "a"))));
         assert!(!watching.is_listening());
@@ -93,7 +93,7 @@ fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
     let server = Server::start();
     everywhere(|place| {
         let link = link(place, &server.url(), SHORT);
-        place.run(link.send(commands([&["MSET", "a", "1", "b", "2", "c", "3"]]))).unwrap();
+        answer(|| place.run(link.send(commands([&["MSET", "a", "1", "b", "2", "c", "3"]]))));
         for _ in 0..3 {
             server.pause();
             for _ in 0..2 {
@@ -102,8 +102,8 @@ fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
                 assert!(start.elapsed() < SHORT.response + SLACK, "{:?}", start.elapsed());
             }
             server.resume();
-            assert_eq!(place.run(get(&link, "b")).unwrap(), text("2"));
-            assert_eq!(place.run(get(&link, "c")).unwrap(), text("3"));
+            assert_eq!(answer(|| place.run(get(&link, "b"))), text("2"));
+            assert_eq!(answer(|| place.run(get(&link, "c"))), text("3"));
         }
     });
 }
@@ -113,12 +113,14 @@ fn a_command_whose_reply_is_lost_is_sent_once() {
     let server = Server::start();
     everywhere(|place| {
         let link = link(place, &server.url(), SHORT);
-        place.run(link.send(commands([&["SET", "count", "0"]]))).unwrap();
+        answer(|| place.run(link.send(commands([&["SET", "count", "0"]]))));
         for number in 1..4 {
             server.pause();
             assert!(is_away(&place.run(link.send(commands([&["INCR", "count"]])))));
             server.resume();
-            assert_eq!(place.run(get(&link, "count")).unwrap(), text(&number.to_string()));
+            let is = |number: u32| answer(|| place.run(get(&link, "count"))) == text(&number.to_string());
+            eventually("the server does it", || is(number));
+            assert!(is(number));
         }
     });
 }
@@ -146,7 +148,7 @@ fn all_who_wait_for_a_connection_share_the_failure() {
         }));
         assert!(start.elapsed() < SHORT.connect * 5 + SLACK, "not one after the other: {:?}", start.elapsed());
         server.resume();
-        assert_eq!(place.run(get(&link, "a")).unwrap(), Value::Nil);
+        assert_eq!(answer(|| place.run(get(&link, "a"))), Value::Nil);
         drop(link);
     });
 }
@@ -156,7 +158,7 @@ fn a_connection_that_goes_silent_is_replaced() {
     let server = Server::start();
     everywhere(|place| {
         let proxy = Proxy::to(server.port());
-        let limits = Limits { connect: LONG, response: Duration::from_millis(50), connections: 1 };
+        let limits = Limits { connect: LONG, response: Duration::from_millis(200), connections: 1 };
         let link = link(place, &proxy.url(), limits);
         let (watching, told) = watch(&link, "c", 7);
         assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
@@ -219,6 +221,7 @@ fn a_server_that_was_demoted_is_left_for_the_one_that_has_its_name() {
 fn what_is_pushed_comes_over_a_connection_of_its_own() {
     let server = Server::start();
     everywhere(|place| {
+        eventually("no other is there", || server.ask::<String>(&["CLIENT", "LIST"]).lines().count() == 1);
         let link = link(place, &server.url(), patient());
         let (watching, told) = watch(&link, "c", 7);
         let id = || place.run(link.send(commands([&["CLIENT", "ID"]]))).unwrap();

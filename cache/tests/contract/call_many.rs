@@ -1,0 +1,171 @@
+//! Calls for several keys with options of their own. What threads have in common with their single calls stands in `only_threads`.
+
+use crate::support::limits::within_limit;
+use crate::support::run::told;
+use crate::support::stores::{Map, Request};
+use crate::support::way::{Fail, SECOND, TTL, builder};
+use futures_lite::future::{block_on, pending, poll_once};
+use oneflight_cache::test_util::ManualClock;
+use oneflight_cache::{Cache, Error, Fetched, Source, blocking};
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
+type Tasks = Cache<String, u32, Fail>;
+type Threads = blocking::Cache<String, u32, Fail>;
+
+/// What comes of a call whose time is up after a second, and not before.
+async fn late<T>(clock: &ManualClock, call: impl Future<Output = T>) -> T {
+    let mut call = pin!(call);
+    assert!(poll_once(&mut call).await.is_none(), "it waits");
+    clock.advance(SECOND);
+    call.await
+}
+
+async fn uncalled(_: Vec<&str>) -> Result<Vec<u32>, Fail> {
+    unreachable!("this loader is not to be called")
+}
+
+fn all(fetched: Result<Vec<Fetched<u32>>, Error<Fail>>) -> Vec<(u32, Source)> {
+    fetched.expect("there are values").into_iter().map(|fetched| told(Ok(fetched))).collect()
+}
+
+#[test]
+fn a_tasks_call_ends_at_its_deadline_and_the_loads_of_others_go_on() {
+    within_limit(|| {
+        let clock = ManualClock::new();
+        let cache: Tasks = builder(&clock).stale_if_error(TTL).build();
+        let done = Arc::new(AtomicBool::new(false));
+        let when_done = |value| {
+            let done = Arc::clone(&done);
+            move || {
+                poll_fn(move |cx| {
+                    cx.waker().wake_by_ref();
+                    if done.load(Ordering::SeqCst) { Poll::Ready(Ok(value)) } else { Poll::Pending }
+                })
+            }
+        };
+        block_on(async {
+            cache.put("old", 7).await.unwrap();
+            clock.advance(TTL);
+            let mut on = Box::pin(cache.get_or_load("k", when_done(1)));
+            let mut old = Box::pin(cache.get_or_load("old", when_done(8)));
+            assert!(poll_once(&mut on).await.is_none() && poll_once(&mut old).await.is_none());
+            let many = |keys: [&'static str; 2]| cache.call_many(keys).timeout(SECOND).get_or_load(uncalled);
+            assert!(matches!(late(&clock, many(["old", "k"])).await, Err(Error::Deadline)));
+            assert_eq!(all(late(&clock, many(["old", "old"])).await), [(7, Source::Stale); 2]);
+            // What it has loaded itself it gets.
+            let own = |keys: [&'static str; 2]| {
+                let load = |keys: Vec<&'static str>| {
+                    assert_eq!(keys, ["own"]);
+                    async { Ok(vec![5]) }
+                };
+                cache.call_many(keys).timeout(SECOND).get_or_load(load)
+            };
+            assert_eq!(all(late(&clock, own(["own", "old"])).await), [(5, Source::Loaded), (7, Source::Stale)]);
+            cache.invalidate("own").await.unwrap();
+            assert!(matches!(late(&clock, own(["own", "k"])).await, Err(Error::Deadline)));
+            assert_eq!(*cache.get("own").await.unwrap().unwrap(), 5);
+            assert_eq!(cache.waiters("k") + cache.waiters("old"), 0);
+            done.store(true, Ordering::SeqCst);
+            assert_eq!(told(on.await), (1, Source::Loaded));
+            assert_eq!(told(old.await), (8, Source::Loaded));
+            assert_eq!(all(many(["k", "old"]).await), [(1, Source::Hit), (8, Source::Hit)]);
+        });
+    });
+}
+
+#[test]
+fn what_a_task_loads_is_handed_on_when_its_time_is_up() {
+    within_limit(|| {
+        let clock = ManualClock::new();
+        let cache: Tasks = builder(&clock).build();
+        block_on(async {
+            let mut limited = pin!(cache.call_many(["k"]).timeout(SECOND).get_or_load(|_| pending()));
+            assert!(poll_once(&mut limited).await.is_none());
+            let mut waits = pin!(cache.get_or_load("k", || async { Ok(3) }));
+            assert!(poll_once(&mut waits).await.is_none());
+            clock.advance(SECOND);
+            assert!(matches!(limited.await, Err(Error::Deadline)));
+            assert_eq!(told(waits.await), (3, Source::Loaded));
+        });
+    });
+}
+
+#[test]
+fn a_tasks_refresh_ends_with_its_call_and_the_next_one_waits() {
+    within_limit(|| {
+        let clock = ManualClock::new();
+        let cache: Tasks = builder(&clock).stale_while_revalidate(TTL).build();
+        block_on(async {
+            cache.put("k", 7).await.unwrap();
+            clock.advance(TTL);
+            let call = cache.call_many(["k"]).timeout(SECOND).get_or_load(|_| pending());
+            assert_eq!(all(late(&clock, call).await), [(7, Source::Stale)]);
+            assert_eq!(told(cache.get_or_load("k", || async { unreachable!() }).await), (7, Source::Stale));
+            assert_eq!(cache.stats().loads, 1);
+        });
+    });
+}
+
+#[test]
+fn a_tasks_call_ends_at_its_deadline_though_the_store_hangs() {
+    within_limit(|| {
+        let clock = ManualClock::new();
+        let (map, stops) = Map::<u32>::new();
+        let cache: Cache<String, u32, Fail, Map<u32>> = builder(&clock).store(map).build();
+        let stopped = stops.next(Request::Get);
+        block_on(async {
+            let call = cache.call_many(["a", "b"]).timeout(SECOND).get_or_load(uncalled);
+            assert!(matches!(late(&clock, call).await, Err(Error::Deadline)));
+        });
+        assert_eq!((cache.stats().misses, cache.stats().loads), (2, 0));
+        stopped.go_on.open();
+    });
+}
+
+#[test]
+fn a_bypass_of_several_keys_reads_and_stores_nothing() {
+    const KEYS: [&str; 3] = ["k", "new", "k"];
+    fn loaded(keys: Vec<&str>) -> Result<Vec<u32>, Fail> {
+        assert_eq!(keys, ["k", "new"], "each once");
+        Ok(vec![1, 2])
+    }
+    let expected = [(1, Source::Loaded), (2, Source::Loaded), (1, Source::Loaded)];
+    within_limit(move || {
+        let clock = ManualClock::new();
+        let threads: Threads = builder(&clock).build_blocking();
+        threads.put("k", 7).unwrap();
+        assert_eq!(all(threads.call_many(KEYS).bypass().get_or_load(loaded)), expected);
+        assert_eq!(threads.get("k").unwrap().map(|found| *found), Some(7));
+        assert!(threads.get("new").unwrap().is_none());
+        assert!(matches!(threads.call_many(KEYS).bypass().get_or_load(|_| Err(Fail(3))), Err(Error::Load(_))));
+        let wrong = || threads.call_many(KEYS).bypass().get_or_load(|_| Ok(vec![1]));
+        catch_unwind(AssertUnwindSafe(wrong)).unwrap_err();
+        assert_eq!((threads.stats().loads, threads.stats().load_errors), (3, 2));
+
+        let tasks: Tasks = builder(&clock).build();
+        block_on(async {
+            tasks.put("k", 7).await.unwrap();
+            let call = tasks.call_many(KEYS).bypass().get_or_load(|keys| async { loaded(keys) });
+            assert_eq!(all(call.await), expected);
+            assert_eq!(tasks.get("k").await.unwrap().map(|found| *found), Some(7));
+            assert!(tasks.get("new").await.unwrap().is_none());
+            let call = tasks.call_many(KEYS).bypass().timeout(SECOND).get_or_load(|_| pending());
+            assert!(matches!(late(&clock, call).await, Err(Error::Deadline)));
+            let none: [&str; 0] = [];
+            assert!(tasks.call_many(none).bypass().get_or_load(uncalled).await.unwrap().is_empty());
+        });
+        assert_eq!((tasks.stats().loads, tasks.stats().load_errors), (2, 1));
+    });
+}
+
+#[test]
+fn a_tasks_call_can_be_sent() {
+    fn sendable<T: Send>(_: &T) {}
+    let cache: Tasks = builder(&ManualClock::new()).build();
+    sendable(&cache.call_many(["k"]).timeout(SECOND).get_or_load(uncalled));
+}
