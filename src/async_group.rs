@@ -1,5 +1,7 @@
 //! `AsyncGroup`: coalescing for tasks, on any executor.
 
+#[cfg(feature = "std")]
+mod blocking;
 mod builder;
 mod call;
 mod calls;
@@ -280,9 +282,10 @@ impl<K, V, S> AsyncGroup<K, V, S> {
     }
 }
 
-impl<K, V> Default for AsyncGroup<K, V> {
+impl<K, V, S: BuildHasher + Default> Default for AsyncGroup<K, V, S> {
+    /// A group with the defaults, and with a hasher of its own.
     fn default() -> Self {
-        Self::new()
+        Self::with_hasher(S::default())
     }
 }
 

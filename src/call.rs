@@ -164,6 +164,8 @@ pub(crate) struct Options<P> {
     /// How many leaders this caller's work allows its flight, itself included.
     pub(crate) max_attempts: u32,
     pub(crate) on_abandon: OnAbandon,
+    /// Flight-owned work is dropped when its last caller leaves, whatever the group's default is. Here, where there is room for it.
+    pub(crate) attached: bool,
     /// `None`: every value is shared.
     pub(crate) share_if: Option<P>,
 }
@@ -201,7 +203,7 @@ impl<V> Defaults<V> {
     #[inline]
     pub(crate) fn options_with<P>(&self, share_if: Option<P>) -> Options<P> {
         let Self { wait_timeout, max_attempts, on_abandon, share_if: _ } = *self;
-        Options { wait_timeout, max_attempts, on_abandon, share_if }
+        Options { wait_timeout, max_attempts, on_abandon, attached: false, share_if }
     }
 }
 
@@ -214,20 +216,20 @@ impl<P> Options<P> {
     where
         P: FnOnce(&V) -> bool,
     {
-        let Self { wait_timeout, max_attempts, on_abandon, share_if: own } = self;
+        let Self { wait_timeout, max_attempts, on_abandon, attached, share_if: own } = self;
         let is_any = own.is_some() || default.is_some();
         let shares = move |value: &V| match own {
             Some(own) => own(value),
             None => default.is_none_or(|default| default(value)),
         };
-        Options { wait_timeout, max_attempts, on_abandon, share_if: is_any.then_some(shares) }
+        Options { wait_timeout, max_attempts, on_abandon, attached, share_if: is_any.then_some(shares) }
     }
 
     fn with_share_if<F>(self, share_if: F) -> Options<F> {
-        let Self { wait_timeout, max_attempts, on_abandon, share_if: former } = self;
+        let Self { wait_timeout, max_attempts, on_abandon, attached, share_if: former } = self;
         // Not with the new one on its way out, which would leak if the destructor panicked.
         drop(former);
-        Options { wait_timeout, max_attempts, on_abandon, share_if: Some(share_if) }
+        Options { wait_timeout, max_attempts, on_abandon, attached, share_if: Some(share_if) }
     }
 }
 

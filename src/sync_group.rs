@@ -274,9 +274,10 @@ impl<K, V, S> SyncGroup<K, V, S> {
     }
 }
 
-impl<K, V> Default for SyncGroup<K, V> {
+impl<K, V, S: BuildHasher + Default> Default for SyncGroup<K, V, S> {
+    /// A group with the defaults, and with a hasher of its own.
     fn default() -> Self {
-        Self::new()
+        Self::with_hasher(S::default())
     }
 }
 

@@ -12,7 +12,7 @@ use core::error::Error;
 use core::time::Duration;
 use gate::Gate;
 use limits::{until, within_limit};
-use oneflight::{CallError, OnAbandon, Outcome, Role, SyncGroup};
+use oneflight::{AsyncGroup, CallError, OnAbandon, Outcome, Role, SyncGroup};
 use std::collections::HashMap;
 use std::hash::RandomState;
 use std::panic::{catch_unwind, resume_unwind};
@@ -90,6 +90,23 @@ fn a_group_is_built_with_a_hasher_of_ones_own_and_every_setting_there_is() {
         .build();
     assert_eq!(group.do_call("k", || 2), 2);
     assert_eq!(group.call("k").run(|| 0).map(|outcome| outcome.value), Ok(0));
+}
+
+/// As `HashMap` does. Where the hasher is not written, it is the default one.
+#[test]
+fn a_group_is_made_by_default_with_whatever_hasher_its_type_has() {
+    #[derive(Default)]
+    struct Groups {
+        threads: SyncGroup<String, u32, RandomState>,
+        tasks: AsyncGroup<String, u32, RandomState>,
+        usual: SyncGroup<String, u32>,
+        shared: Arc<AsyncGroup<String, u32>>,
+    }
+    let Groups { threads, tasks, usual, shared } = Groups::default();
+    assert_eq!((threads.do_call("k", || 1), tasks.do_call_blocking("k", || 2)), (1, 2));
+    assert_eq!((usual.do_call("k", || 3), shared.do_call_blocking("k", || 4)), (3, 4));
+    let (threads, tasks) = (SyncGroup::<u32, u32>::default(), AsyncGroup::<u32, u32>::default());
+    assert_eq!((threads.do_call(&1, || 5), tasks.do_call_blocking(&1, || 6)), (5, 6));
 }
 
 #[test]
@@ -293,8 +310,8 @@ fn what_is_printed_for_debugging_tells_what_is_on() {
     let call = group.call("a").wait_timeout(Duration::from_secs(1)).max_attempts(2);
     assert_eq!(format!("{call:?}"), "Call { wait_timeout: Some(1s), max_attempts: 2, on_abandon: TakeOver, .. }");
     assert!(format!("{:?}", SyncGroup::<u32, u32>::builder().shards(4)).contains("shards: 4"));
-    let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
+    let group: AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
     assert_eq!(format!("{group:?}"), "AsyncGroup { in_flight: 0, .. }");
-    let builder = oneflight::AsyncGroup::<u32, u32>::builder().shards(4).spawner(drop);
+    let builder = AsyncGroup::<u32, u32>::builder().shards(4).spawner(drop);
     assert!(["shards: 4", "spawner: true"].iter().all(|part| format!("{builder:?}").contains(part)));
 }

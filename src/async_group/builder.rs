@@ -102,6 +102,8 @@ impl<K, V, S> AsyncGroupBuilder<K, V, S> {
     ///
     /// Work that is ready when it is first polled costs nothing more; other work costs an allocation more, or two.
     ///
+    /// A call that is to be without it: [`Call::attach`](crate::Call::attach).
+    ///
     /// # Examples
     ///
     /// ```

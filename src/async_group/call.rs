@@ -58,6 +58,29 @@ where
         self
     }
 
+    /// Drops the work when the last caller leaves, also where the group [detaches](super::AsyncGroupBuilder::detach) by default.
+    /// Of this and [`detach`](Self::detach) the later one counts.
+    ///
+    /// It concerns the work that this call makes: one that follows work that is to go on does not change that.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oneflight::AsyncGroup;
+    ///
+    /// let group: AsyncGroup<String, u32> =
+    ///     AsyncGroup::builder().spawner(|work| smol::spawn(work).detach()).detach().build();
+    /// let mut call = Box::pin(group.call("k").attach().run(std::future::pending));
+    /// assert!(smol::block_on(smol::future::poll_once(&mut call)).is_none());
+    /// drop(call);
+    /// assert_eq!(group.in_flight(), 0);
+    /// ```
+    pub fn attach(mut self) -> Self {
+        self.options.attached = true;
+        self.detach = None;
+        self
+    }
+
     /// Runs the work that `work` makes, or waits for the flight that is on and shares its value. The flight owns the work:
     /// see [`AsyncGroup::do_call`].
     ///
@@ -154,42 +177,5 @@ where
         let Self { group, key, make_key, options, default_share_if, detach: _ } = self;
         let options = options.with_default(default_share_if);
         InlineCall::new(&*group.group, key, make_key, options, work)
-    }
-
-    /// A thread joins the same flights: see [`AsyncGroup::do_call_blocking`], also for its hazard.
-    ///
-    /// # Blocking
-    ///
-    /// Blocks the thread until the flight lands.
-    ///
-    /// # Errors
-    ///
-    /// As [`SyncGroup`](crate::SyncGroup)'s `run`, but that there is no time limit: with one,
-    /// [`do_call_blocking_wait_timeout`](AsyncGroup::do_call_blocking_wait_timeout).
-    ///
-    /// # Panics
-    ///
-    /// As [`run`](Self::run).
-    ///
-    /// # Memory
-    ///
-    /// What the leader wrote before its work ended is visible when this returns a value.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
-    /// assert_eq!(group.call("k").max_attempts(2).run_blocking(|| 7)?.value, 7);
-    /// # Ok::<(), oneflight::CallError>(())
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn run_blocking(self, work: impl FnOnce() -> V) -> Result<Outcome<V>, CallError>
-    where
-        V: Clone,
-        P: FnOnce(&V) -> bool,
-    {
-        let Self { group, key, make_key, options, default_share_if, detach: _ } = self;
-        let options = options.with_default(default_share_if);
-        group.group.execute(key, make_key, work, options).map_err(|(error, _)| error)
     }
 }

@@ -127,87 +127,6 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         PlainInlineCall::new(call, make)
     }
 
-    /// A thread joins the same flights: it waits for one that is led, whoever leads it, and otherwise runs `work` itself.
-    ///
-    /// It never polls work that a flight owns, since that may belong to some runtime. If it must take over, it runs its own.
-    ///
-    /// # Blocking
-    ///
-    /// Blocks the thread until the flight lands. **Hazard:** on a thread of an executor, it may block the very task that it
-    /// waits for. [`do_call_blocking_wait_timeout`](Self::do_call_blocking_wait_timeout) bounds the waiting.
-    ///
-    /// # Panics
-    ///
-    /// As [`SyncGroup::do_call`](crate::SyncGroup::do_call).
-    ///
-    /// # Memory
-    ///
-    /// What the leader wrote before its work ended is visible when this returns.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let group: oneflight::AsyncGroup<String, u32> = oneflight::AsyncGroup::new();
-    /// assert_eq!(group.do_call_blocking("k", || 7), 7);
-    /// ```
-    #[cfg(feature = "std")]
-    #[track_caller]
-    pub fn do_call_blocking<Q>(&self, key: &Q, work: impl FnOnce() -> V) -> V
-    where
-        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
-        V: Clone,
-    {
-        self.group.do_call(key, work)
-    }
-
-    /// Like [`do_call_blocking`](Self::do_call_blocking), but waits for others at most for `timeout`. The time limit never
-    /// interrupts this caller's own work.
-    ///
-    /// # Blocking
-    ///
-    /// Blocks the thread until the flight lands or the time is up. With zero it returns at once if it would have to wait.
-    ///
-    /// # Errors
-    ///
-    /// As [`SyncGroup::do_call_wait_timeout`](crate::SyncGroup::do_call_wait_timeout).
-    ///
-    /// # Panics
-    ///
-    /// If its own `work` panics, with that panic; if code of the key or the value does.
-    ///
-    /// # Memory
-    ///
-    /// What the leader wrote before its work ended is visible when this returns a value.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use oneflight::{AsyncGroup, CallError};
-    /// use std::time::Duration;
-    ///
-    /// let group: AsyncGroup<String, u32> = AsyncGroup::new();
-    /// let stuck = group.try_lead("k");
-    /// let late = group.do_call_blocking_wait_timeout("k", Duration::from_millis(5), || 7);
-    /// assert_eq!(late, Err(CallError::TimedOut));
-    /// # drop(stuck);
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn do_call_blocking_wait_timeout<Q>(
-        &self,
-        key: &Q,
-        timeout: core::time::Duration,
-        work: impl FnOnce() -> V,
-    ) -> Result<V, CallError>
-    where
-        Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
-        V: Clone,
-    {
-        let mut options = self.group.defaults.options();
-        options.wait_timeout = Some(timeout);
-        let called = self.group.execute(key, || key.to_owned(), work, options);
-        called.map(|outcome| outcome.value).map_err(|(error, _)| error)
-    }
-
     /// A call with options of its own.
     ///
     /// # Examples
@@ -274,6 +193,7 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     ///     lead.land(7);
     /// }
     /// ```
+    #[must_use = "dropping the lead abandons the flight"]
     pub fn try_lead<Q>(&self, key: &Q) -> Option<Lead<'_, K, V, S>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
@@ -295,6 +215,7 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     /// let group: oneflight::AsyncGroup<Arc<str>, u32> = oneflight::AsyncGroup::new();
     /// assert!(group.try_lead_with("k", || Arc::from("k")).is_some());
     /// ```
+    #[must_use = "dropping the lead abandons the flight"]
     pub fn try_lead_with<Q>(&self, key: &Q, make_key: impl FnOnce() -> K) -> Option<Lead<'_, K, V, S>>
     where
         Q: Hash + Equivalent<K> + ?Sized,

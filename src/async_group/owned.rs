@@ -25,11 +25,13 @@ pub(super) struct OwnedCall<'a, K, V, S, Q: ?Sized, M, P, W> {
     make_key: Option<M>,
     max_attempts: u32,
     on_abandon: OnAbandon,
+    /// Whether the group's default of `detach` does not apply.
+    attached: bool,
     /// `None` if every value is shared, and once the flight has it.
     share_if: Option<P>,
     /// `None` once the call has led.
     work: Option<W>,
-    /// `None` if the group's default applies.
+    /// `None` if the group's default applies, or the work stays attached.
     detach: Option<Detach<V>>,
     /// What its work was polled with at first, if that has kept it. Dropped after the place, and with it the work.
     first: Option<Lent>,
@@ -99,9 +101,10 @@ where
         detach: Option<Detach<V>>,
         work: W,
     ) -> Self {
-        let Options { max_attempts, on_abandon, share_if, .. } = options;
+        let Options { max_attempts, on_abandon, attached, share_if, .. } = options;
         let (make_key, work) = (Some(make_key), Some(work));
-        Self { place: None, group, key, make_key, max_attempts, on_abandon, share_if, work, detach, first: None }
+        let (place, first) = (None, None);
+        Self { place, group, key, make_key, max_attempts, on_abandon, attached, share_if, work, detach, first }
     }
 
     /// The work, if it has not been used.
@@ -170,7 +173,11 @@ where
 
     /// What the flight has to know of the work, if anything.
     fn take_terms(&mut self, is_last_attempt: bool) -> Option<Box<Terms<V, P>>> {
-        let (share_if, detach) = (self.share_if.take(), self.detach.take().or_else(|| self.group.default_detach()));
+        let share_if = self.share_if.take();
+        let detach = match self.detach.take() {
+            None if !self.attached => self.group.default_detach(),
+            own => own,
+        };
         let is_usual = share_if.is_none() && !is_last_attempt && detach.is_none();
         (!is_usual).then(|| Box::new(Terms { share_if, is_last_attempt, detach }))
     }

@@ -168,6 +168,7 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
     ///     lead.land(7);
     /// }
     /// ```
+    #[must_use = "dropping the lead abandons the flight"]
     pub fn try_lead<Q>(&self, key: &Q) -> Option<Lead<'_, K, V, S>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
@@ -189,6 +190,7 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
     /// let group: oneflight::SyncGroup<Arc<str>, u32> = oneflight::SyncGroup::new();
     /// assert!(group.try_lead_with("k", || Arc::from("k")).is_some());
     /// ```
+    #[must_use = "dropping the lead abandons the flight"]
     pub fn try_lead_with<Q>(&self, key: &Q, make_key: impl FnOnce() -> K) -> Option<Lead<'_, K, V, S>>
     where
         Q: Hash + Equivalent<K> + ?Sized,

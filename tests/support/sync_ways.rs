@@ -168,7 +168,7 @@ way!(TryLead: TryLeadGroup of SyncGroup<K, V>, build build, call |group, key, op
 });
 
 /// The work of a batch of one key, which is made once at most.
-fn of_one_key<V: Value, Q>(work: Work<V>) -> impl FnMut(Vec<Q>) -> Vec<V> {
+pub(crate) fn of_one_key<V: Value, Q>(work: Work<V>) -> impl FnMut(Vec<Q>) -> Vec<V> {
     let mut work = Some(work);
     move |keys| {
         assert_eq!(keys.len(), 1);

@@ -8,6 +8,7 @@
 
 use super::acting::{Acting, own_name};
 use super::executors::{BoxFuture, Executor};
+use super::sync_ways::of_one_key;
 use super::way::{Answer, AnyGroup, Key, Options, Setup, Value, Way, set_up};
 use super::work::Work;
 use core::cell::RefCell;
@@ -39,8 +40,10 @@ pub(crate) enum Entry {
     Many,
     /// By `do_call_blocking`, in the calling thread: refusals are panics.
     DoCallBlocking,
-    /// By `call(..).run_blocking(..)`, in the calling thread.
+    /// By `call(..).run_blocking(..)`, or `run_blocking_wait_timeout` if there is a limit, in the calling thread.
     CallBlocking,
+    /// By `do_many_blocking` and by `run_many_blocking` by turns, with one key, in the calling thread: refusals are panics, or errors.
+    ManyBlocking,
     /// By `do_call_blocking_wait_timeout`, in the calling thread, with a limit that is never reached unless another is asked for.
     BlockingWaitTimeout,
 }
@@ -109,9 +112,8 @@ impl<K: Key, V: Value> AnyGroup<K, V> for TasksGroup<K, V> {
 
     fn call_for(&self, key: K, mut options: Options<V>, work: Work<V>) -> Result<Answer<V>, CallError> {
         let entry = match self.entry {
-            // A thread's call cannot be dropped when its time is up.
             Entry::Mixed => match self.turns.fetch_add(1, Ordering::Relaxed) % 3 {
-                0 if options.wait_timeout.is_none() => Entry::CallBlocking,
+                0 => Entry::CallBlocking,
                 1 => Entry::CallInline,
                 _ => Entry::Call,
             },
@@ -135,6 +137,19 @@ impl<K: Key, V: Value> AnyGroup<K, V> for TasksGroup<K, V> {
         match entry {
             Entry::DoCallBlocking | Entry::CallBlocking | Entry::BlockingWaitTimeout => {
                 call_blocking(&group, entry, &key, options, work)
+            }
+            Entry::ManyBlocking => {
+                let _acting = Acting::on_the_spot(own_name());
+                let limit = options.wait_timeout.take();
+                options.assert_none();
+                let tells = limit.is_some() || self.turns.fetch_add(1, Ordering::Relaxed) % 2 == 0;
+                let (keys, work) = ([&key], of_one_key(work));
+                let values = if tells {
+                    group.run_many_blocking(keys, limit, work)
+                } else {
+                    Ok(group.do_many_blocking(keys, work))
+                };
+                values.map(|mut values| Answer::bare(values.remove(0)))
             }
             Entry::Many => {
                 let limit = options.wait_timeout.take();
@@ -172,7 +187,8 @@ impl<K: Key, V: Value> AnyGroup<K, V> for TasksGroup<K, V> {
         of_either!(self.stats())
     }
     fn timeouts(&self) -> Option<u64> {
-        (self.entry == Entry::BlockingWaitTimeout).then(|| self.stats().timeouts)
+        let knows = matches!(self.entry, Entry::CallBlocking | Entry::ManyBlocking | Entry::BlockingWaitTimeout);
+        knows.then(|| self.stats().timeouts)
     }
 }
 
@@ -240,7 +256,7 @@ fn with_options<'a, K: Key, V: Value, M: FnOnce() -> K, P>(
     options: &Options<V>,
 ) -> CallOf<'a, K, V, M, P> {
     let Options { wait_timeout, max_attempts, on_abandon, share_if: _ } = options;
-    assert!(wait_timeout.is_none(), "there is no such option");
+    assert!(wait_timeout.is_none(), "there is no such option for a task");
     if let Some(max) = max_attempts {
         call = call.max_attempts(*max);
     }
@@ -285,7 +301,7 @@ fn call_blocking<K: Key, V: Value>(
     group: &AsyncGroup<K, V>,
     entry: Entry,
     key: &K,
-    options: Options<V>,
+    mut options: Options<V>,
     work: Work<V>,
 ) -> Called<V> {
     const NEVER_REACHED: Duration = Duration::from_secs(3_600);
@@ -294,10 +310,13 @@ fn call_blocking<K: Key, V: Value>(
     let work = || work.run();
     match entry {
         Entry::CallBlocking => {
+            let limit = options.wait_timeout.take();
             let call = with_options(group.call(key), &options);
-            let outcome = match options.share_if {
-                Some(share_if) => call.share_if(share_if).run_blocking(work),
-                None => call.run_blocking(work),
+            let outcome = match (options.share_if, limit) {
+                (Some(share_if), None) => call.share_if(share_if).run_blocking(work),
+                (Some(share_if), Some(limit)) => call.share_if(share_if).run_blocking_wait_timeout(limit, work),
+                (None, None) => call.run_blocking(work),
+                (None, Some(limit)) => call.run_blocking_wait_timeout(limit, work),
             };
             outcome.map(Answer::from)
         }

@@ -174,6 +174,33 @@ fn a_group_that_detaches_by_default_detaches_no_batch_and_no_inline_work() {
 }
 
 #[test]
+fn a_call_that_stays_attached_is_dropped_with_its_last_caller_whatever_the_group_does_by_default() {
+    let (group, spawned): (Group, _) = group_that_detaches();
+    let (runs, gate) = (Runs::default(), Gate::default());
+    let first = Task::waiting(group.call(&1).attach().run(work(&runs, &gate, 7)));
+    // What a follower is called with is about work of its own.
+    let second = Task::waiting(group.call(&1).run(work(&runs, &gate, 8)));
+    drop(first);
+    assert_eq!((runs.dropped(), group.in_flight()), (0, 1));
+    drop(second);
+    assert_eq!((runs.dropped(), spawned.lock().unwrap().len(), group.in_flight()), (1, 0, 0));
+    // With options that are made anew.
+    drop(Task::waiting(group.call(&1).attach().share_if(|_| true).max_attempts(2).run(work(&runs, &gate, 7))));
+    // The later one counts.
+    drop(Task::waiting(group.call(&1).detach().attach().run(work(&runs, &gate, 7))));
+    assert_eq!((runs.dropped(), spawned.lock().unwrap().len(), group.in_flight()), (3, 0, 0));
+    drop(Task::waiting(group.call(&1).attach().detach().run(work(&runs, &gate, 7))));
+    let mut driver = take(&spawned);
+    gate.open();
+    driver.ready();
+    assert_eq!((runs.started(), runs.dropped(), group.in_flight()), (4, 4, 0));
+    // A group that does not detach is none the worse for it.
+    let plain = Group::new();
+    drop(Task::waiting(plain.call(&1).attach().run(work(&runs, &Gate::default(), 7))));
+    assert_eq!((runs.dropped(), plain.in_flight()), (5, 0));
+}
+
+#[test]
 fn a_group_that_is_to_detach_needs_a_spawner_and_its_hasher_before() {
     let builder = AsyncGroup::<u32, u32>::builder;
     let refused = catch_unwind(|| drop(builder().detach().build()));

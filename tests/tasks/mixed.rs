@@ -110,6 +110,49 @@ fn e3_the_timed_form_returns_when_a_thread_blocks_the_task_that_it_waits_for() {
 }
 
 #[test]
+fn a_threads_call_with_options_and_its_batch_have_a_time_limit_too() {
+    let (group, runs, gate) = (Group::new(), Runs::default(), Gate::default());
+    let mut leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    for limit in [Duration::from_millis(5), Duration::ZERO] {
+        let late = group.call(&1).max_attempts(2).run_blocking_wait_timeout(limit, || 0);
+        assert_eq!(late, Err(CallError::TimedOut));
+        let late = group.run_many_blocking([&1, &2], Some(limit), |keys| {
+            assert_eq!(keys, [&2]);
+            vec![0]
+        });
+        assert_eq!(late, Err(CallError::TimedOut));
+    }
+    assert_eq!((group.waiters(&1), group.in_flight(), group.stats().timeouts), (0, 1, 4));
+    gate.open();
+    assert_eq!(leader.ready(), 7);
+}
+
+/// One key is a task's, one is new, one is taken over.
+#[test]
+fn a_threads_batch_meets_the_flights_of_tasks() {
+    let (group, runs, gate) = (Arc::new(Group::new()), Runs::default(), Gate::default());
+    let mut leader = Task::waiting(group.do_call(&1, work(&runs, &gate, 7)));
+    let leaves = Task::waiting(group.do_call(&3, work(&runs, &gate, 8)));
+    let batch = {
+        let group = Arc::clone(&group);
+        thread::spawn(move || {
+            let mut loads = Vec::new();
+            let values = group.do_many_blocking([&1, &2, &3, &2], |keys| {
+                loads.push(keys.clone());
+                keys.into_iter().map(|key| key * 10).collect()
+            });
+            (values, loads == [[&2], [&3]])
+        })
+    };
+    until("the thread waits", || group.waiters(&1) == 1 && group.waiters(&3) == 1);
+    drop(leaves);
+    gate.open();
+    assert_eq!(leader.ready(), 7);
+    assert_eq!(batch.join().expect("it does not panic"), (vec![7, 20, 30, 20], true));
+    assert_eq!((runs.started(), group.in_flight()), (2, 0));
+}
+
+#[test]
 fn a_task_that_was_told_to_take_over_and_is_parked_does_not_hold_up_threads() {
     let (group, runs, gate) = (Arc::new(Group::new()), Runs::default(), Gate::default());
     let leader = Task::waiting(group.do_call_inline(&1, work(&runs, &gate, 7)));
