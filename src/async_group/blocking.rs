@@ -4,6 +4,7 @@ use super::AsyncGroup;
 use crate::call::Call;
 use crate::error::CallError;
 use crate::outcome::Outcome;
+use crate::primitive::ThreadNumber;
 use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hash};
@@ -172,7 +173,7 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
         V: Clone,
     {
-        self.group.run_many(keys, wait_timeout, work)
+        self.group.run_many(ThreadNumber::of_batch(), keys, wait_timeout, work)
     }
 }
 

@@ -191,7 +191,8 @@ impl<K, T, E, S: BuildHasher> AsyncGroup<K, Result<T, Arc<E>>, S> {
     }
 }
 
-/// A batch under way. All its flights are left before any of its work is dropped, which may call any of its keys.
+/// A batch under way. When it is dropped or panics, all its flights are left before any of its runs is dropped, which may call any of
+/// its keys.
 struct Running<'g, 'q, Q: ?Sized, K, V, S, F> {
     group: &'g Group<K, V, S>,
     keys: Vec<&'q Q>,

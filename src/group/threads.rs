@@ -1,6 +1,6 @@
 //! Threads as callers: leading, waiting for a value, taking over, giving up.
 
-use super::many::{Batch, check_length, in_order, land_all, missing};
+use super::many::{Batch, Polling, check_length, in_order, land_all, missing};
 use super::slot::{Left, Shared, Sight, Slot, Wake, own};
 use super::tasks::Wakers;
 use super::{Entered, Group, Landing, Leading, Newcomer, note_leader};
@@ -125,10 +125,12 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         }
     }
 
-    /// See [`SyncGroup::run_many`](crate::SyncGroup::run_many).
+    /// See [`SyncGroup::run_many`](crate::SyncGroup::run_many). `me`: the number under which it leads its keys. Where tasks may be polled
+    /// when a key lands, it is not the thread's own: they may call the next key.
     #[track_caller]
     pub(crate) fn run_many<'q, Q>(
         &self,
+        me: Option<ThreadNumber>,
         keys: impl IntoIterator<Item = &'q Q>,
         wait_timeout: Option<Duration>,
         mut work: impl FnMut(Vec<&'q Q>) -> Vec<V>,
@@ -137,11 +139,12 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
         V: Clone,
     {
-        let me = ThreadNumber::current();
         let Batch { order, keys, leads, waits } = self.enter_many(me, keys, sit, Following::new)?;
         let mut values: Vec<Option<V>> = keys.iter().map(|_| None).collect();
         if !leads.is_empty() {
+            let polling = Polling::begin(me);
             let loaded = work(missing(&keys, &leads));
+            drop(polling);
             land_all(self, me, leads, loaded, &mut values);
         }
         self.wait_for_all(me, &keys, waits, wait_timeout, &mut work, &mut values)?;

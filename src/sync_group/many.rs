@@ -2,6 +2,7 @@
 
 use super::SyncGroup;
 use crate::error::{CallError, one_error_for_all};
+use crate::primitive::ThreadNumber;
 use alloc::borrow::ToOwned;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -100,7 +101,7 @@ impl<K, V, S: BuildHasher> SyncGroup<K, V, S> {
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
         V: Clone,
     {
-        self.group.run_many(keys, wait_timeout, work)
+        self.group.run_many(ThreadNumber::current(), keys, wait_timeout, work)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tasks, threads and guards on one key.
 
-use crate::by_hand::{Gate, Group, Runs, Task, until, work};
+use crate::by_hand::{Gate, Group, PollsInWake, Runs, Task, until, work};
 use oneflight::{CallError, Role};
 use std::sync::Arc;
 use std::thread;
@@ -125,6 +125,26 @@ fn a_threads_call_with_options_and_its_batch_have_a_time_limit_too() {
     assert_eq!((group.waiters(&1), group.in_flight(), group.stats().timeouts), (0, 1, 4));
     gate.open();
     assert_eq!(leader.ready(), 7);
+}
+
+/// No work of the batch is running then.
+#[test]
+fn a_task_that_is_polled_while_a_threads_batch_lands_is_not_taken_for_its_work() {
+    let group: &'static Group = Box::leak(Box::new(Group::new()));
+    let mut follower = None;
+    let values = group.do_many_blocking(&[1, 2], |keys| {
+        let follow = || {
+            PollsInWake::spawn(async {
+                assert_eq!(group.do_call(&1, || async { 0 }).await, 10);
+                assert_eq!(group.do_call(&2, || async { 0 }).await, 20);
+            })
+        };
+        follower = Some(thread::spawn(follow).join().expect("it waits"));
+        keys.into_iter().map(|key| key * 10).collect()
+    });
+    assert_eq!(values, [10, 20]);
+    assert!(follower.expect("the work has run").has_ended());
+    assert_eq!(group.in_flight(), 0);
 }
 
 /// One key is a task's, one is new, one is taken over.
