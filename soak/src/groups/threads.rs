@@ -28,7 +28,7 @@ pub(crate) trait Blocking: Group {
         ids: &[&Id],
         limit: Option<Duration>,
         work: impl FnMut(Vec<&Id>) -> Vec<Answer>,
-    ) -> Option<Result<Vec<Answer>, CallError>>;
+    ) -> Result<Vec<Answer>, CallError>;
 }
 
 /// The options that both groups have.
@@ -80,12 +80,12 @@ impl Blocking for Threads {
         ids: &[&Id],
         limit: Option<Duration>,
         work: impl FnMut(Vec<&Id>) -> Vec<Answer>,
-    ) -> Option<Result<Vec<Answer>, CallError>> {
+    ) -> Result<Vec<Answer>, CallError> {
         let ids = ids.iter().copied();
-        Some(match limit {
+        match limit {
             None => Ok(self.do_many(ids, work)),
             limit => self.run_many(ids, limit, work),
-        })
+        }
     }
 }
 
@@ -100,10 +100,13 @@ impl Blocking for Tasks {
 
     fn with_options(&self, id: &Id, options: CallOptions, ledger: &Arc<Ledger>, work: impl FnOnce() -> Answer) -> Got {
         let call = with!(self.call(id), options);
-        Got::of(match options.share {
-            Share::Default => call.run_blocking(work),
-            Share::Ok => call.share_ok().run_blocking(work),
-            Share::Even => call.share_if(is_even(ledger)).run_blocking(work),
+        Got::of(match (options.share, options.limit) {
+            (Share::Default, None) => call.run_blocking(work),
+            (Share::Default, Some(limit)) => call.run_blocking_wait_timeout(limit, work),
+            (Share::Ok, None) => call.share_ok().run_blocking(work),
+            (Share::Ok, Some(limit)) => call.share_ok().run_blocking_wait_timeout(limit, work),
+            (Share::Even, None) => call.share_if(is_even(ledger)).run_blocking(work),
+            (Share::Even, Some(limit)) => call.share_if(is_even(ledger)).run_blocking_wait_timeout(limit, work),
         })
     }
 
@@ -117,11 +120,15 @@ impl Blocking for Tasks {
 
     fn many(
         &self,
-        _: &[&Id],
-        _: Option<Duration>,
-        _: impl FnMut(Vec<&Id>) -> Vec<Answer>,
-    ) -> Option<Result<Vec<Answer>, CallError>> {
-        None
+        ids: &[&Id],
+        limit: Option<Duration>,
+        work: impl FnMut(Vec<&Id>) -> Vec<Answer>,
+    ) -> Result<Vec<Answer>, CallError> {
+        let ids = ids.iter().copied();
+        match limit {
+            None => Ok(self.do_many_blocking(ids, work)),
+            limit => self.run_many_blocking(ids, limit, work),
+        }
     }
 }
 
@@ -224,7 +231,7 @@ impl<G: Blocking> Caller<'_, G> {
                 let keys: Vec<u32> = missing.iter().map(|id| id.0).collect();
                 work_of(arena, call.number, &keys, &script, seed)
             };
-            arena.group.many(&ids, may.limit, work).map(Got::many)
+            Some(Got::many(arena.group.many(&ids, may.limit, work)))
         });
     }
 
