@@ -2,13 +2,14 @@
 # shellcheck shell=bash
 
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # Where builds go. Those that need flags of their own get a directory of their own under it, or each would throw the
 # other's work away.
 # shellcheck disable=SC2034 # for the scripts that source this
 target=${CARGO_TARGET_DIR:-target}
-[[ $target == /* ]] || target=$PWD/$target
+mkdir -p -- "$target"
+target=$(cd -P -- "$target" && pwd)
 
 # All features of the cache but `loom`, which belongs to a build of its own.
 # shellcheck disable=SC2034
