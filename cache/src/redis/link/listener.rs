@@ -124,6 +124,16 @@ impl<W: Way> Listener<W> {
             // Before it looks: what comes after that wakes it.
             let woken = self.woken.listen();
             let Some(silent) = self.pushes.upgrade().map(|pushes| pushes.silent()) else { return };
+            if W::REPAIRS_ITSELF && line.is_broken.swap(false, Ordering::SeqCst) {
+                // The old one may be the only way to servers that are there, so it is kept until there is another.
+                line.health.answers();
+                if let Ok(anew) = self.way.listen(self.limits, self.sender(line)).await {
+                    connection = anew;
+                    let Some(pushes) = self.pushes.upgrade() else { return };
+                    pushes.broke(self.renumber(line));
+                }
+                continue;
+            }
             if line.is_broken.load(Ordering::SeqCst) || self.is_outdated.load(Ordering::SeqCst) {
                 return;
             }
@@ -187,13 +197,11 @@ impl<W: Way> Listener<W> {
     /// Whether the connection is of any use after this. What repairs itself is, unless nothing at all is listened to for long: then
     /// perhaps none of the servers that it knows is there any more, and it asks no others.
     fn judge(&self, line: &Line, error: &RedisError) {
-        let is_broken = if W::REPAIRS_ITSELF {
-            let is_deaf = || self.pushes.upgrade().is_none_or(|pushes| pushes.listened_to().is_empty());
-            line.health.is_dead(self.limits) && is_deaf()
-        } else {
-            !error.is_timeout() || line.health.is_dead(self.limits)
-        };
-        if is_broken {
+        if W::REPAIRS_ITSELF && self.pushes.upgrade().is_some_and(|pushes| !pushes.listened_to().is_empty()) {
+            return line.health.answers();
+        }
+        let may_be_late = W::REPAIRS_ITSELF || error.is_timeout();
+        if !may_be_late || line.health.is_dead(self.limits) {
             line.is_broken.store(true, Ordering::SeqCst);
         }
     }
@@ -209,13 +217,18 @@ impl<W: Way> Listener<W> {
         })
     }
 
+    /// What is listened to from now on is so by another number than this.
+    fn renumber(&self, line: &Line) -> u64 {
+        line.number.swap(self.number.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed)
+    }
+
     fn hear(&self, pushes: &Pushes, line: &Line, PushInfo { kind, data }: PushInfo) {
         line.is_heard.store(true, Ordering::Relaxed);
         let number = line.number.load(Ordering::Relaxed);
         match (kind, &data[..]) {
             (PushKind::Disconnection, _) => {
                 if W::REPAIRS_ITSELF {
-                    line.number.store(self.number.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+                    self.renumber(line);
                 } else {
                     line.is_broken.store(true, Ordering::SeqCst);
                 }

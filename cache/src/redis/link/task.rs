@@ -215,7 +215,7 @@ impl<W: Way> Shared<W> {
             }
             Err(Failure { error, is_timeout }) => {
                 if W::REPAIRS_ITSELF {
-                    self.judge_repairs(health, &error, is_timeout);
+                    self.judge_repairs(health, &error);
                 } else if !is_timeout || health.is_dead(self.limits) {
                     self.give_up(health);
                 }
@@ -227,20 +227,16 @@ impl<W: Way> Shared<W> {
     /// What repairs itself does so by way of the servers that it knows. If none of these is there any more, it looks for them again
     /// and again, without a pause, and for no others. So when nobody has answered for long, be it with a refusal, the addresses that
     /// were given are asked.
-    fn judge_repairs(self: &Arc<Self>, health: &Arc<Health>, error: &Error, is_timeout: bool) {
+    fn judge_repairs(self: &Arc<Self>, health: &Arc<Health>, error: &Error) {
         if !matches!(error, Error::Away(_)) {
             health.answers();
         } else if health.is_dead(self.limits) && self.retreats.may() {
-            if is_timeout {
-                // Perhaps a single server hangs, and nobody has asked the others. They may be reached over this connection only.
-                self.replace(health);
-            } else {
-                self.give_up(health);
-            }
+            self.replace(health);
         }
     }
 
-    /// Connects anew. Meanwhile, and if that fails, the old connection is used.
+    /// Connects anew. Meanwhile, and if that fails, the old connection is used: perhaps a single server is away, nobody has asked the
+    /// others, and they may be reached over that one only.
     fn replace(self: &Arc<Self>, health: &Arc<Health>) {
         if let (_, Some(attempt)) = self.attempts.wait() {
             let (shared, old) = (Arc::clone(self), Arc::clone(health));

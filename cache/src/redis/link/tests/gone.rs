@@ -93,14 +93,18 @@ fn channels_are_listened_to_although_all_servers_that_were_known_are_gone() {
         let link = cluster.link(place);
         let (watching, told) = watch(&link, "{b}:c", 7);
         assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
-        assert!(watching.is_listening());
+        eventually("it is listened to", || watching.is_listening());
     });
 }
 
 /// Nobody has asked the others for long, and there is no other way to them.
 #[test]
 fn a_server_that_hangs_for_long_takes_no_others_with_it() {
-    let servers = two_nodes();
+    let mut servers = two_nodes();
+    // The one that is left goes on alone.
+    for (setting, value) in [("cluster-require-full-coverage", "no"), ("cluster-node-timeout", "600000")] {
+        servers[1].ask::<String>(&["CONFIG", "SET", setting, value]);
+    }
     everywhere(|place| {
         let link = link(place, &servers[0], SHORT);
         connected(place, &link);
@@ -111,6 +115,26 @@ fn a_server_that_hangs_for_long_takes_no_others_with_it() {
             assert!(place.run(get(&link, "b")).is_err());
         }
         eventually("the other answers", || place.run(get(&link, "a")).is_ok());
+        servers[0].resume();
+    });
+}
+
+/// Nor what is pushed by the others.
+#[test]
+fn channels_of_others_can_be_listened_to_after_a_server_has_hung_for_long() {
+    let mut servers = two_nodes();
+    for (setting, value) in [("cluster-require-full-coverage", "no"), ("cluster-node-timeout", "600000")] {
+        servers[1].ask::<String>(&["CONFIG", "SET", setting, value]);
+    }
+    everywhere(|place| {
+        let link = link(place, &servers[0], SHORT);
+        let (_first, told) = watch(&link, "{b}:c", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        servers[0].pause();
+        std::thread::sleep(SHORT.response * 15);
+        let (other, told) = watch(&link, "{a}:c", 7);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        eventually("it is listened to", || other.is_listening());
         servers[0].resume();
     });
 }
