@@ -45,6 +45,8 @@ struct State {
     loading: u32,
     /// When the newest load began whose value was stored while others were on.
     stored: Time,
+    /// How many were stored while others were on.
+    stores: u32,
     calling: u32,
     /// The number of the refresh that is on.
     refreshing: Option<u64>,
@@ -73,6 +75,7 @@ impl State {
             epoch: 0,
             loading: 0,
             stored: Time::START,
+            stores: 0,
             calling: 0,
             refreshing: None,
             refreshing_since: Time::START,
@@ -121,6 +124,7 @@ impl Shard {
             Some(state) if state.stored > at => Err(Unwanted::Superseded),
             Some(state) => {
                 state.stored = at;
+                state.stores = state.stores.wrapping_add(1);
                 Ok(())
             }
             None => Err(Unwanted::Void),
@@ -198,9 +202,9 @@ impl Loads {
         let state = shard.get(hash);
         state.loading += 1;
         state.hangs = false;
-        let epoch = state.epoch;
+        let (epoch, stores) = (state.epoch, state.stores);
         drop(shard);
-        Load::new(Arc::clone(self), hash, epoch)
+        Load::new(Arc::clone(self), hash, epoch, stores)
     }
 
     /// A write of the key begins: what is being loaded or refreshed is not to be stored any more.

@@ -318,6 +318,7 @@ where
                     Ok(flown) => flown,
                     Err(CallError::TimedOut) if is_over() => {
                         inner.take_in_kept(&mut batch, &led, &kept)?;
+                        inner.hold_up_refreshes(&batch);
                         inner.refuse(&mut batch, &Error::Deadline)?;
                         break;
                     }

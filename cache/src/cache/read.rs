@@ -17,6 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 
 impl<K, V, E, S> Shared<K, V, E, S>
 where
@@ -162,7 +163,8 @@ where
         F: Future<Output = Option<Result<V, Error<E>>>> + Send + 'static,
     {
         // Here, and not moved from call to call, as each would have room for it.
-        let loader = pin!(loader);
+        let mut place = pin!(Some(loader));
+        let loader = Placed(place.as_mut());
         let limit = self.inner.config.load_timeout;
         if self.inner.store.lease().is_none() {
             return self.inner.fly(&key, why, limit, begun, loader).await;
@@ -245,5 +247,23 @@ where
         if !self.cancelled.load(Ordering::SeqCst) {
             cancel.await;
         }
+    }
+}
+
+/// A future whose place is elsewhere. It is dropped there when this is.
+struct Placed<'p, F>(Pin<&'p mut Option<F>>);
+
+impl<F: Future> Future for Placed<'_, F> {
+    type Output = F::Output;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.0.as_mut().as_pin_mut().expect("it is there until this is dropped").poll(cx)
+    }
+}
+
+impl<F> Drop for Placed<'_, F> {
+    fn drop(&mut self) {
+        self.0.set(None);
     }
 }

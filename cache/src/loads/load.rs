@@ -9,6 +9,8 @@ pub(crate) struct Load {
     loads: Arc<Loads>,
     hash: KeyHash,
     epoch: u64,
+    /// How many values had been stored when it began.
+    stores: u32,
     has_succeeded: bool,
     /// Its value was stored, or there was nothing to store, and that was the end of it.
     is_over: bool,
@@ -24,8 +26,8 @@ pub(crate) enum Unwanted {
 }
 
 impl Load {
-    pub(super) fn new(loads: Arc<Loads>, hash: KeyHash, epoch: u64) -> Self {
-        Self { loads, hash, epoch, has_succeeded: false, is_over: false }
+    pub(super) fn new(loads: Arc<Loads>, hash: KeyHash, epoch: u64, stores: u32) -> Self {
+        Self { loads, hash, epoch, stores, has_succeeded: false, is_over: false }
     }
 
     /// Whether the value is to be stored, of this load, which began `at` that time. To be asked while [`Loads::write`] is held.
@@ -53,11 +55,12 @@ impl Load {
         Ok(stored)
     }
 
-    /// It has brought a value that is not to be kept, and there is nothing that it replaces. If no other load of the key is on, that is
-    /// the end of it. Otherwise one that began earlier may still store its own, unless this one is told to be stored.
+    /// It has brought a value that is not to be kept, and there was nothing that it replaces. If no other load of the key is on, or has
+    /// stored anything since, that is the end of it. Otherwise one that began earlier may still store its own, unless this one is told
+    /// to be stored, or may have done so.
     pub(crate) fn end_if_alone(&mut self) -> bool {
         let mut shard = self.loads.shard(self.hash).lock();
-        self.is_over = shard.find(self.hash).is_some_and(|state| state.loading == 1);
+        self.is_over = shard.find(self.hash).is_some_and(|state| state.loading == 1 && state.stores == self.stores);
         if self.is_over {
             shard.end(self.hash, |state| {
                 state.loading -= 1;

@@ -403,7 +403,7 @@ impl<V, S> Inner<V, S> {
     /// The time of the batch is up, and its refreshes end with it: the next ones wait.
     pub(super) fn hold_up_refreshes<Q: Hash + ?Sized>(&self, batch: &Batch<'_, Q, V>) {
         for wanted in batch.wanted.iter().filter(|wanted| wanted.is_refresh()) {
-            self.hangs(self.loads.hash(wanted.key));
+            self.hold_up(self.loads.hash(wanted.key));
         }
     }
 

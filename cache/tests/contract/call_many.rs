@@ -1,9 +1,9 @@
 //! Calls for several keys with options of their own. What threads have in common with their single calls stands in `only_threads`.
 
 use crate::support::limits::within_limit;
-use crate::support::run::told;
+use crate::support::run::{held, told};
 use crate::support::stores::{Map, Request};
-use crate::support::way::{Fail, SECOND, TTL, builder};
+use crate::support::way::{AnyCache, Fail, Refreshes, SECOND, TTL, builder};
 use futures_lite::future::{block_on, pending, poll_once};
 use oneflight_cache::test_util::ManualClock;
 use oneflight_cache::{Cache, Error, Fetched, Source, blocking};
@@ -13,6 +13,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 type Tasks = Cache<String, u32, Fail>;
 type Threads = blocking::Cache<String, u32, Fail>;
@@ -108,6 +109,43 @@ fn a_tasks_refresh_ends_with_its_call_and_the_next_one_waits() {
             assert_eq!(told(cache.get_or_load("k", || async { unreachable!() }).await), (7, Source::Stale));
             assert_eq!(cache.stats().loads, 1);
         });
+    });
+}
+
+/// A load on demand that takes long is joined by refreshes. A batch whose time is up over that holds the next ones up, each time.
+#[test]
+fn a_refresh_that_joins_a_slow_load_ends_with_its_call_and_the_next_one_waits() {
+    within_limit(|| {
+        let clock = ManualClock::new();
+        let cache: Tasks = builder(&clock).stale_while_revalidate(TTL).build();
+        block_on(async {
+            cache.put("k", 7).await.unwrap();
+            clock.advance(TTL);
+            let mut slow = pin!(cache.refresh("k", pending));
+            assert!(poll_once(&mut slow).await.is_none());
+            for _ in 0..2 {
+                let many = || cache.call_many(["k"]).timeout(SECOND).get_or_load(uncalled);
+                assert_eq!(all(late(&clock, many()).await), [(7, Source::Stale)]);
+                let next = poll_once(pin!(many())).await.expect("it waits for nothing");
+                assert_eq!(all(next), [(7, Source::Stale)]);
+                clock.advance(SECOND * 4);
+            }
+        });
+    });
+    within_limit(|| {
+        let clock = ManualClock::new();
+        let cache = Threads::with(builder(&clock).stale_while_revalidate(TTL), Refreshes::Inline);
+        cache.put("k", 7).unwrap();
+        clock.advance(TTL);
+        let slow = held(|| Ok(8), {
+            let cache = cache.clone();
+            move |loader| cache.refresh("k", loader)
+        });
+        let nothing = |_: Vec<&str>| unreachable!("this loader is not to be called");
+        let call = cache.call_many(["k"]).timeout(Duration::ZERO);
+        assert_eq!(all(call.get_or_load(nothing)), [(7, Source::Stale)]);
+        assert_eq!(all(cache.get_or_load_many(["k"], nothing)), [(7, Source::Stale)]);
+        assert_eq!(told(slow.end()), (8, Source::Loaded));
     });
 }
 

@@ -153,12 +153,23 @@ pub(crate) fn without_coalescing_an_older_load_does_not_outlive_a_newer_value_th
         assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Loaded));
         assert_eq!(told(cache.get_or_load("k", uncalled())), (3, Source::Hit));
     }
+    fn newer_last<W: Way, S: AnyStore<u32>>(cache: &W::Cache<u32, S>, clock: &ManualClock) {
+        cache.invalidate("k").unwrap();
+        let first = loading(cache, "k", || Ok(1));
+        clock.advance(SECOND);
+        let second = loading(cache, "k", || Ok(2));
+        assert_eq!(told(first.end()), (1, Source::Loaded));
+        assert_eq!(told(second.end()), (2, Source::Loaded));
+        assert!(cache.get("k").unwrap().is_none());
+    }
     let ttl = |value: &u32| if *value == 2 { Duration::ZERO } else { TTL };
     let (local, clock) = cache::<W, u32>(|builder| builder.ttl_of(ttl));
     older_first::<W, _>(&local, &clock);
+    newer_last::<W, _>(&local, &clock);
     // Not at once.
     let (waiting, clock) = cache_in::<W, u32, _>(Map::new().0, |builder| builder.ttl_of(ttl));
     older_first::<W, _>(&waiting, &clock);
+    newer_last::<W, _>(&waiting, &clock);
 }
 
 pub(crate) fn a_bypass_reads_joins_and_stores_nothing<W: Way>() {

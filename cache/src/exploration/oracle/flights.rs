@@ -14,6 +14,8 @@ pub(super) struct Flight {
     began: (u64, u8),
     /// There was a value when the load began.
     had_value: bool,
+    /// Another load has been stored since.
+    is_overtaken: bool,
     pub(super) end: Option<End>,
 }
 
@@ -109,6 +111,7 @@ impl Oracle {
         let (at, written) = (self.now, self.written);
         let flight = &mut self.flights[flight];
         (flight.loader, flight.began, flight.had_value) = (Some(loader), (at, written), had_value);
+        flight.is_overtaken = false;
         self.counts.loads += 1;
         Ok(())
     }
@@ -132,7 +135,7 @@ impl Oracle {
         let flight = self.flights.len();
         let (members, loader, began, end) = (Vec::new(), None, (self.now, self.written), None);
         let is_shared = self.shares(actor);
-        self.flights.push(Flight { members, is_shared, loader, began, had_value: false, end });
+        self.flights.push(Flight { members, is_shared, loader, began, had_value: false, is_overtaken: false, end });
         if self.shares(actor) {
             self.open = Some(flight);
         }
@@ -179,10 +182,10 @@ impl Oracle {
     }
 
     fn land(&mut self, flight: usize, page: Page) {
-        let Flight { began: (at, written), had_value, .. } = self.flights[flight];
+        let Flight { began: (at, written), had_value, is_overtaken, .. } = self.flights[flight];
         self.succeed();
         let is_alone = self.flights.iter().filter(|flight| flight.is_on() && flight.loader.is_some()).count() == 1;
-        if !page.is_kept && !had_value && is_alone {
+        if !page.is_kept && !had_value && is_alone && !is_overtaken {
             return;
         }
         if written != self.written {
@@ -190,6 +193,7 @@ impl Oracle {
         } else if at >= self.newest {
             self.newest = at;
             self.stored = None;
+            self.flights.iter_mut().for_each(|flight| flight.is_overtaken = true);
             if page.is_kept {
                 self.store(page, at);
             }
