@@ -65,6 +65,7 @@ async fn operations_are_dropped(store: RedisStore) {
     // What a dropped future has left half done does not hold up the next.
     let builder = Cache::builder().ttl(TTL).ttl_jitter(0.0).lease(Duration::from_millis(300));
     let cache: Words = builder.store(store).build();
+    let mut most_polls = 0;
     for operation in 0..5 {
         for polls in 0.. {
             let ended = drop_at(polls, operate(&cache, operation)).await.is_some();
@@ -76,19 +77,23 @@ async fn operations_are_dropped(store: RedisStore) {
                 cache.invalidate(key).await.expect("no error escapes");
             }
             if ended {
-                assert!(polls > 1, "operation {operation} asks the server");
+                most_polls = most_polls.max(polls);
                 break;
             }
         }
     }
+    // Not each of them: the answer may be there already when the first poll looks for it.
+    assert!(most_polls > 1, "they ask the server");
     assert_eq!(cache.in_flight(), 0);
 }
 
 async fn leases_are_dropped(leases: RedisLease, others: &blocking::RedisLease) {
+    let mut most_polls = 0;
     for polls in 0.. {
         let key = format!("acquire-{polls}");
         if let Some(lease) = drop_at(polls, leases.acquire(&key, TTL)).await {
-            assert!(lease.expect("the server is there").is_some() && polls > 1);
+            assert!(lease.expect("the server is there").is_some());
+            most_polls = polls;
             break;
         }
         // Long before it would run out.
@@ -104,7 +109,7 @@ async fn leases_are_dropped(leases: RedisLease, others: &blocking::RedisLease) {
         assert!(lease.release().await.expect("the server is there"));
         until("it is free", || others.acquire(&key, TTL).expect("the server is there").map(drop));
         if ended.is_some() {
-            assert!(polls > 1);
+            assert!(most_polls.max(polls) > 1);
             break;
         }
     }

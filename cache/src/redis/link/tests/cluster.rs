@@ -54,6 +54,13 @@ pub(super) fn two_nodes() -> [Server; 2] {
     servers
 }
 
+/// It answers for its own slots although the other is gone.
+pub(super) fn goes_on_alone(server: &Server) {
+    for (setting, value) in [("cluster-require-full-coverage", "no"), ("cluster-node-timeout", "600000")] {
+        server.ask::<String>(&["CONFIG", "SET", setting, value]);
+    }
+}
+
 pub(super) fn link(place: &Place, server: &Server, limits: Limits) -> ClusterLink {
     place.make(|| ClusterLink::open([server.url()], limits, OWN))
 }
@@ -428,9 +435,7 @@ fn a_command_whose_reply_is_lost_is_sent_once() {
 #[test]
 fn a_server_that_cannot_be_connected_to_costs_the_keys_of_others_no_error() {
     let mut servers = two_nodes();
-    for (setting, value) in [("cluster-require-full-coverage", "no"), ("cluster-node-timeout", "600000")] {
-        servers[1].ask::<String>(&["CONFIG", "SET", setting, value]);
-    }
+    goes_on_alone(&servers[1]);
     servers[0].kill();
     let _mute = std::net::TcpListener::bind(("127.0.0.1", servers[0].port())).expect("it is free again");
     let limits = Limits { response: Duration::from_secs(2), ..patient() };

@@ -1,6 +1,6 @@
 //! A cluster all of whose servers have been replaced, and none of those that the client knows can say so.
 
-use super::cluster::{connected, get, link, two_nodes};
+use super::cluster::{connected, get, goes_on_alone, link, two_nodes};
 use super::fake::Fake;
 use super::places::{Place, everywhere};
 use super::{LONG, OWN, SHORT, eventually, text, watch};
@@ -100,11 +100,8 @@ fn channels_are_listened_to_although_all_servers_that_were_known_are_gone() {
 /// Nobody has asked the others for long, and there is no other way to them.
 #[test]
 fn a_server_that_hangs_for_long_takes_no_others_with_it() {
-    let mut servers = two_nodes();
-    // The one that is left goes on alone.
-    for (setting, value) in [("cluster-require-full-coverage", "no"), ("cluster-node-timeout", "600000")] {
-        servers[1].ask::<String>(&["CONFIG", "SET", setting, value]);
-    }
+    let servers = two_nodes();
+    goes_on_alone(&servers[1]);
     everywhere(|place| {
         let link = link(place, &servers[0], SHORT);
         connected(place, &link);
@@ -122,10 +119,8 @@ fn a_server_that_hangs_for_long_takes_no_others_with_it() {
 /// Nor what is pushed by the others.
 #[test]
 fn channels_of_others_can_be_listened_to_after_a_server_has_hung_for_long() {
-    let mut servers = two_nodes();
-    for (setting, value) in [("cluster-require-full-coverage", "no"), ("cluster-node-timeout", "600000")] {
-        servers[1].ask::<String>(&["CONFIG", "SET", setting, value]);
-    }
+    let servers = two_nodes();
+    goes_on_alone(&servers[1]);
     everywhere(|place| {
         let link = link(place, &servers[0], SHORT);
         let (_first, told) = watch(&link, "{b}:c", 7);
