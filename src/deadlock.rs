@@ -14,11 +14,11 @@ static WAITS: Mutex<Waits> = Mutex::new(Waits { edges: BTreeMap::new(), polled: 
 struct Waits {
     /// For what each thread waits.
     edges: BTreeMap<ThreadNumber, Arc<LeaderCell>>,
-    /// The thread that polls each batch.
+    /// The thread that polls each work that has a number of its own.
     polled: BTreeMap<ThreadNumber, ThreadNumber>,
 }
 
-/// The thread or batch that leads a flight, readable without the flight's locks.
+/// The thread or work that leads a flight, readable without the flight's locks.
 #[derive(Debug)]
 pub(crate) struct LeaderCell(AtomicU32);
 
@@ -64,8 +64,8 @@ fn leads_back(waits: &Waits, leader: &Arc<LeaderCell>, me: ThreadNumber) -> bool
         let mut flight = leader;
         loop {
             let leader = flight.get()?;
-            // Nobody waits for a batch that no thread polls: that one may do something else meanwhile.
-            let thread = if leader.is_of_batch() { *waits.polled.get(&leader)? } else { leader };
+            // Nobody waits for a work that no thread polls: that one may do something else meanwhile.
+            let thread = if leader.is_of_work() { *waits.polled.get(&leader)? } else { leader };
             chain.push(thread);
             if thread == me {
                 return Some(chain);
@@ -108,24 +108,24 @@ impl Drop for Run<'_> {
     }
 }
 
-/// The mark that this thread polls a batch; dropping it takes the mark back.
+/// The mark that this thread polls a work; dropping it takes the mark back.
 #[derive(Debug)]
 #[must_use = "the poll is over when this is dropped"]
 pub(crate) struct Polled(Option<ThreadNumber>);
 
-/// Marks this thread as polling `batch`, unless that is only the thread itself.
-pub(crate) fn begin_poll(batch: Option<ThreadNumber>) -> Polled {
-    let batch = batch.filter(|number| number.is_of_batch());
-    if let Some((batch, me)) = batch.zip(ThreadNumber::current()) {
-        WAITS.with(|waits| waits.polled.insert(batch, me));
+/// Marks this thread as polling the work `number`, unless that is only the thread itself.
+pub(crate) fn begin_poll(number: Option<ThreadNumber>) -> Polled {
+    let work = number.filter(|number| number.is_of_work());
+    if let Some((work, me)) = work.zip(ThreadNumber::current()) {
+        WAITS.with(|waits| waits.polled.insert(work, me));
     }
-    Polled(batch)
+    Polled(work)
 }
 
 impl Drop for Polled {
     fn drop(&mut self) {
-        if let Some(batch) = self.0 {
-            WAITS.with(|waits| waits.polled.remove(&batch));
+        if let Some(work) = self.0 {
+            WAITS.with(|waits| waits.polled.remove(&work));
         }
     }
 }

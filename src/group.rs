@@ -46,7 +46,7 @@ pub(crate) struct Newcomer {
 /// Who enters, and where.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entrant {
-    /// Who is written down as the leader if it leads: this thread, or a batch that it goes by.
+    /// Who is written down as the leader if it leads: this thread, or a work that it goes by.
     pub(crate) me: Option<ThreadNumber>,
     pub(crate) hash: KeyHash,
 }

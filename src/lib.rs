@@ -76,8 +76,9 @@
 //! - **`critical-section`**: [`AsyncGroup`] without `std` (`default-features = false`), on the `critical-section` crate, whose
 //!   implementation the target's runtime supplies. One of the two is needed: without, the crate does not compile, and says so.
 //! - **`deadlock-detection`**: a call that would close a circle of threads that wait for each other gets
-//!   [`CallError::WouldDeadlock`]. Costs a process-wide lock for each call that has to sleep and for each
-//!   poll of a batch of tasks, and an allocation for each flight that others join or whose work it owns.
+//!   [`CallError::WouldDeadlock`]. Costs a process-wide lock for each call that has to sleep, and for each
+//!   poll of a batch of tasks or of inline work that has waited before; and an allocation for each flight that others join or
+//!   whose work it owns.
 //! - **`loom`**: under `--cfg loom` the groups are built on loom's types, so that your own loom models can run through them.
 //!   Build a new group in each iteration. A `wait_timeout` other than zero never fires there, and `deadlock-detection` is
 //!   off. Without `--cfg loom` the feature does nothing.

@@ -66,7 +66,7 @@ pub(crate) struct Entry<K, T> {
     pub(crate) shared: Option<T>,
     hash: u32,
     sequence: Sequence,
-    /// The thread or the batch that runs the work. `None` for a vacant flight, and for a lead that belongs to no thread.
+    /// The thread that runs the work, or a number of its own. `None` for a vacant flight, and for a lead that belongs to no thread.
     pub(crate) leader: Option<ThreadNumber>,
     pub(crate) admission: Admission,
 }

@@ -173,7 +173,7 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
         V: Clone,
     {
-        self.group.run_many(ThreadNumber::of_batch(), keys, wait_timeout, work)
+        self.group.run_many(ThreadNumber::of_work(), keys, wait_timeout, work)
     }
 }
 

@@ -3,11 +3,12 @@
 use super::place::{Arrival, Place};
 use crate::call::{OnAbandon, Options};
 use crate::error::CallError;
-use crate::group::{Entered, Group, Leading, Newcomer, own};
+use crate::group::{Entered, Group, Leading, Newcomer, Polling, own};
 use crate::outcome::{Outcome, Role};
 use crate::primitive::ThreadNumber;
 use core::future::Future;
 use core::hash::{BuildHasher, Hash};
+use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use hashbrown::Equivalent;
@@ -37,8 +38,10 @@ pin_project! {
         Waiting { place: Place<&'a Group<K, V, S>, K, V, S> },
         // The lead comes first, so that it is dropped first: the flight is abandoned before the work is dropped.
         Leading {
-            // `None` while the work is polled: the poll holds it, and so abandons the flight if it panics.
+            // `None` while the work is polled for the first time, and when it has panicked.
             leading: Option<Leading<'a, K, V, S>>,
+            // Under which it leads once its work has had to wait.
+            number: Option<ThreadNumber>,
             #[pin]
             future: F,
         },
@@ -70,8 +73,8 @@ where
         this.work.is_some()
     }
 
-    /// Polls the work. The lead is a local meanwhile: if that panics, the flight is abandoned; and a lone call whose work is
-    /// ready never writes it anywhere.
+    /// Polls the work for the first time. The lead is a local meanwhile: if that panics, the flight is abandoned; and a lone call
+    /// whose work is ready never writes it anywhere.
     #[inline]
     fn drive(
         mut stage: Pin<&mut Stage<'a, K, V, S, F>>,
@@ -79,14 +82,26 @@ where
         share_if: &mut Option<P>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Outcome<V>, CallError>> {
-        let StageProjection::Leading { leading: kept, future } = stage.as_mut().project() else {
+        let StageProjection::Leading { leading: kept, number, future } = stage.as_mut().project() else {
             unreachable!("it leads")
         };
         let Poll::Ready(value) = future.poll(cx) else {
-            leading.note_thread(None);
+            // A call of its own key from inside the work would wait for itself, and is told so by the number that is noted:
+            // that of the thread so far, by way of entering. One that goes from thread to thread is written down only once.
+            *number = number.or_else(|| ThreadNumber::of_work().inspect(|work| leading.note_leader(Some(*work))));
             *kept = Some(leading);
             return Poll::Pending;
         };
+        Self::land(stage, leading, value, share_if)
+    }
+
+    #[inline]
+    fn land(
+        mut stage: Pin<&mut Stage<'a, K, V, S, F>>,
+        leading: Leading<'a, K, V, S>,
+        value: V,
+        share_if: &mut Option<P>,
+    ) -> Poll<Result<Outcome<V>, CallError>> {
         let outcome = leading.finish(value, |value| share_if.take().is_none_or(|share_if| share_if(value)));
         // Only now is the finished work dropped.
         stage.set(Stage::Outside);
@@ -105,12 +120,17 @@ where
     ) -> Poll<Result<Outcome<V>, CallError>> {
         let outcome = match stage.as_mut().project() {
             StageProjection::Outside => panic!("a call is not polled after it has ended"),
-            StageProjection::Leading { leading, .. } => {
-                let leading = leading.take().expect("the work is not polled after it has ended");
-                // While the work is polled, a call of its own key from inside it would wait for itself, and is told so by
-                // the thread that is noted here. Entering has noted it for the first poll.
-                leading.note_thread(ThreadNumber::current());
-                return Self::drive(stage, leading, share_if, cx);
+            StageProjection::Leading { leading, number, future } => {
+                assert!(leading.is_some(), "the work is not polled after it has ended");
+                let kept = Kept(leading);
+                let _polling = Polling::begin(*number);
+                let Poll::Ready(value) = future.poll(cx) else {
+                    mem::forget(kept);
+                    return Poll::Pending;
+                };
+                let leading = kept.0.take().expect("it has not panicked");
+                drop(kept);
+                return Self::land(stage, leading, value, share_if);
             }
             StageProjection::Waiting { place } => {
                 if let Some(value) = place.collect() {
@@ -123,7 +143,7 @@ where
                         let leading = Leading::new(group, id, attempt, max_attempts);
                         drop(waker);
                         let work = work.take().expect("a call leads once at most");
-                        stage.set(Stage::Leading { leading: None, future: work() });
+                        stage.set(Stage::Leading { leading: None, number: None, future: work() });
                         return Self::drive(stage, leading, share_if, cx);
                     }
                     Arrival::Landed(value, role) => Ok(Outcome { value: own(value), role, shared: true }),
@@ -135,6 +155,15 @@ where
         };
         stage.set(Stage::Outside);
         Poll::Ready(outcome)
+    }
+}
+
+/// A lead that stays where it is while the work is polled. If that panics, it is taken out, and so abandons the flight.
+struct Kept<'l, L>(&'l mut Option<L>);
+
+impl<L> Drop for Kept<'_, L> {
+    fn drop(&mut self) {
+        drop(self.0.take());
     }
 }
 
@@ -212,7 +241,7 @@ where
         match entered {
             Entered::Lead(leading) => {
                 let work = this.work.take().expect("a call leads once at most");
-                this.stage.set(Stage::Leading { leading: None, future: work() });
+                this.stage.set(Stage::Leading { leading: None, number: None, future: work() });
                 Self::drive(this.stage, leading, this.share_if, cx)
             }
             Entered::Wait(place) => {

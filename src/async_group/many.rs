@@ -114,7 +114,7 @@ impl<K, V, S: BuildHasher> AsyncGroup<K, V, S> {
     {
         let group = &*self.group;
         let on_abandon = group.defaults.on_abandon;
-        let next = ThreadNumber::of_batch();
+        let next = ThreadNumber::of_work();
         let entered = group.enter_many(
             next,
             keys,
@@ -283,7 +283,7 @@ where
                     let leading = Leading::new(self.group, id, attempt, self.group.defaults.max_attempts);
                     drop(waker);
                     // Other places are polled before its work is: what they run is not inside that work.
-                    leading.note_thread(self.number_of_next());
+                    leading.note_leader(self.number_of_next());
                     self.led.push((index, leading));
                 }
                 Arrival::Failed(CallError::Abandoned) => self.enter_again(index, cx),
@@ -321,7 +321,7 @@ where
     }
 
     fn number_of_next(&mut self) -> Option<ThreadNumber> {
-        self.next = self.next.or_else(ThreadNumber::of_batch);
+        self.next = self.next.or_else(ThreadNumber::of_work);
         self.next
     }
 }

@@ -33,9 +33,9 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
         ManuallyDrop::new(self).id
     }
 
-    /// Writes down which thread runs the work from now on, if any.
-    pub(crate) fn note_thread(&self, thread: Option<ThreadNumber>) {
-        let _ = self.group.table.update(self.id, |entry, _| (Verdict::Keep, note_leader(entry, thread)));
+    /// Writes down who runs the work from now on.
+    pub(crate) fn note_leader(&self, leader: Option<ThreadNumber>) {
+        let _ = self.group.table.update(self.id, |entry, _| (Verdict::Keep, note_leader(entry, leader)));
     }
 
     /// Lands with the value of the work, or abandons the flight if the value is not to be shared.

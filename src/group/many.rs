@@ -60,7 +60,7 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
     }
 }
 
-/// Until it is dropped, this thread is inside a run of the work of a batch.
+/// Until it is dropped, this thread is inside a work that has a number of its own, or that is run by the thread's.
 #[must_use = "it ends when this is dropped"]
 pub(crate) struct Polling {
     _going_by: GoingBy,
@@ -69,7 +69,7 @@ pub(crate) struct Polling {
 }
 
 impl Polling {
-    /// `me`: the number under which the run leads its keys.
+    /// `me`: the number under which the work leads its key, or its keys.
     pub(crate) fn begin(me: Option<ThreadNumber>) -> Self {
         Self {
             _going_by: ThreadNumber::go_by(me),

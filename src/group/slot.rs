@@ -21,7 +21,7 @@ pub(crate) struct Slot<V> {
 /// What the flight's lock guards.
 pub(crate) struct Shared<V> {
     pub(crate) flight: Flight,
-    /// The thread that runs the work at this moment, if it is known.
+    /// The thread that runs the work at this moment, or a number of the work's own, if there is one.
     pub(crate) leader: Option<ThreadNumber>,
     pub(crate) tasks: Tasks<V>,
 }

@@ -28,7 +28,7 @@ impl ThreadNumber {
         None
     }
 
-    pub(crate) const fn of_batch() -> Option<Self> {
+    pub(crate) const fn of_work() -> Option<Self> {
         None
     }
 

@@ -1,4 +1,4 @@
-//! Numbers of threads, and of batches, which go from thread to thread.
+//! Numbers of threads, and of works that go from thread to thread.
 
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -6,11 +6,11 @@ use core::marker::PhantomData;
 use core::num::NonZeroU32;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Tells who runs a work, in four bytes: a thread, or a batch.
+/// Tells who runs a work, in four bytes: the thread, or the work itself.
 ///
-/// Threads have the numbers below 2^31. A batch, one work for several keys that any thread may poll, has one above, which stands
-/// with all its keys for as long as it lasts: a thread [goes by](Self::go_by) it while it polls the batch. To write the
-/// thread's own number down with each key at each poll would cost a batch of many keys more than its work.
+/// Threads have the numbers below 2^31. A work that is polled again and again, by any thread, has one above, which stands with
+/// its key, or with all keys of its batch, for as long as it lasts: a thread [goes by](Self::go_by) it while it polls the work. To
+/// write the thread's own number down with each key at each poll would cost more than many a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ThreadNumber(NonZeroU32);
 
@@ -19,13 +19,16 @@ const FIRST_OF_BATCHES: u32 = 1 << 31;
 #[cfg(not(loom))]
 std::thread_local! {
     static OWN: Cell<u32> = const { Cell::new(0) };
-    /// The batches that this thread is polling, each inside the work of the one before.
-    static BATCHES: RefCell<Vec<ThreadNumber>> = const { RefCell::new(Vec::new()) };
+    /// The work that this thread is polling, the innermost one.
+    static WORK: Cell<Option<ThreadNumber>> = const { Cell::new(None) };
+    /// Those that it is polled inside of.
+    static OUTER: RefCell<Vec<ThreadNumber>> = const { RefCell::new(Vec::new()) };
 }
 #[cfg(loom)]
 loom::thread_local! {
     static OWN: Cell<u32> = Cell::new(0);
-    static BATCHES: RefCell<Vec<ThreadNumber>> = RefCell::new(Vec::new());
+    static WORK: Cell<Option<ThreadNumber>> = Cell::new(None);
+    static OUTER: RefCell<Vec<ThreadNumber>> = RefCell::new(Vec::new());
 }
 
 impl ThreadNumber {
@@ -41,37 +44,42 @@ impl ThreadNumber {
         NonZeroU32::new(number.unwrap_or(0)).map(Self)
     }
 
-    /// A number for a batch.
+    /// A number for a work.
     ///
-    /// The same one comes round after 2^31 batches. It would do harm only to a batch whose work calls a key of another that
-    /// has been on since then; and that call would wait for what seems not to end.
-    pub(crate) fn of_batch() -> Option<Self> {
+    /// The same one comes round after 2^31 of them. It would do harm only to a work that calls the key of another that has been
+    /// on since then; and that call would wait for what seems not to end.
+    pub(crate) fn of_work() -> Option<Self> {
         static BEGUN: AtomicU32 = AtomicU32::new(0);
         let number = FIRST_OF_BATCHES | BEGUN.fetch_add(1, Ordering::Relaxed);
         NonZeroU32::new(number).map(Self)
     }
 
-    /// Whether it is this thread's own, or that of a batch that this thread is polling.
+    /// Whether it is this thread's own, or that of a work that this thread is polling.
     #[inline]
     pub(crate) fn is_here(self) -> bool {
-        if self.is_of_batch() { self.is_gone_by() } else { Self::current() == Some(self) }
+        if self.is_of_work() { self.is_gone_by() } else { Self::current() == Some(self) }
     }
 
     #[cold]
     fn is_gone_by(self) -> bool {
         // While a thread ends it goes by none.
-        BATCHES.try_with(|batches| batches.borrow().contains(&self)).unwrap_or(false)
+        let is_innermost = WORK.try_with(|work| work.get() == Some(self)).unwrap_or(false);
+        is_innermost || OUTER.try_with(|outer| outer.borrow().contains(&self)).unwrap_or(false)
     }
 
-    /// Makes this thread go by `number` until what it returns is dropped, if it is that of a batch.
+    /// Makes this thread go by `number` until what it returns is dropped, if it is that of a work.
+    #[inline]
     pub(crate) fn go_by(number: Option<Self>) -> GoingBy {
-        let enter = |batch| BATCHES.try_with(|batches| batches.borrow_mut().push(batch)).is_ok();
-        let has_entered = number.filter(|number| number.is_of_batch()).is_some_and(enter);
-        GoingBy { has_entered, not_send: PhantomData }
+        let enter = |number| WORK.try_with(|work| work.replace(Some(number)));
+        let entered = number.filter(|number| number.is_of_work()).and_then(|number| enter(number).ok());
+        if let Some(Some(outer)) = entered {
+            let _ = OUTER.try_with(|works| works.borrow_mut().push(outer));
+        }
+        GoingBy { entered, not_send: PhantomData }
     }
 
     #[inline]
-    pub(crate) fn is_of_batch(self) -> bool {
+    pub(crate) fn is_of_work(self) -> bool {
         self.0.get() >= FIRST_OF_BATCHES
     }
 
@@ -90,15 +98,19 @@ impl ThreadNumber {
 #[derive(Debug)]
 #[must_use = "the thread goes by the number until this is dropped"]
 pub(crate) struct GoingBy {
-    has_entered: bool,
+    /// If it goes by a number, the one that it went by before.
+    entered: Option<Option<ThreadNumber>>,
     /// It stays on its thread.
     not_send: PhantomData<*const ()>,
 }
 
 impl Drop for GoingBy {
+    #[inline]
     fn drop(&mut self) {
-        if self.has_entered {
-            let _ = BATCHES.try_with(|batches| batches.borrow_mut().pop());
+        let Some(outer) = self.entered else { return };
+        let _ = WORK.try_with(|work| work.set(outer));
+        if outer.is_some() {
+            let _ = OUTER.try_with(|works| works.borrow_mut().pop());
         }
     }
 }
@@ -133,8 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_goes_by_the_numbers_of_the_batches_that_it_polls_and_no_other_does() {
-        let [outer, inner] = [(); 2].map(|()| ThreadNumber::of_batch().expect("they do not run out"));
+    fn a_thread_goes_by_the_numbers_of_the_works_that_it_polls_and_no_other_does() {
+        let [outer, inner] = [(); 2].map(|()| ThreadNumber::of_work().expect("they do not run out"));
         let are_here = move || [outer.is_here(), inner.is_here()];
         assert_ne!(outer, inner);
         assert_eq!(are_here(), [false, false]);

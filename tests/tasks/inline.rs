@@ -4,7 +4,10 @@ use crate::by_hand::{Gate, Group, Runs, Task, message, work};
 use oneflight::CallError;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 #[test]
 fn borrowed_and_unsendable_work_is_fine() {
@@ -103,6 +106,47 @@ fn e1_a_call_of_its_own_key_inside_the_work_is_told_so() {
     for kind in 0..3 {
         assert_eq!(Task::new(group.do_call_inline(&1, || inner(kind))).ready(), 7);
     }
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn e1_work_that_has_waited_is_told_so_on_whichever_thread_it_goes_on_and_so_is_its_share_if() {
+    let (group, gate) = (Group::new(), Gate::default());
+    let called = || group.call(&1).run_blocking_wait_timeout(Duration::ZERO, || 0).map(|outcome| outcome.value);
+    let is_refused = || called() == Err(CallError::Reentrant);
+    let opens = gate.clone();
+    let work = || async {
+        opens.await;
+        u32::from(is_refused())
+    };
+    let mut leader = pin!(group.call(&1).share_if(|_| is_refused()).run_inline(work));
+    let mut poll = || leader.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(poll().is_pending());
+    let mut follower = Task::waiting(group.call(&1).run_inline(|| async { 9 }));
+    assert!(poll().is_pending());
+    assert_eq!(called(), Err(CallError::TimedOut), "outside the work one waits");
+    gate.open();
+    let polled = std::thread::scope(|threads| threads.spawn(poll).join().expect("it does not panic"));
+    let Poll::Ready(Ok(outcome)) = polled else { panic!("{polled:?}") };
+    assert_eq!((outcome.value, outcome.shared), (1, true));
+    assert_eq!(follower.ready().map(|outcome| outcome.value), Ok(1));
+    assert_eq!(group.in_flight(), 0);
+}
+
+#[test]
+fn c1_work_that_panics_after_it_has_waited_leaves_the_flight_before_its_call_is_dropped() {
+    let (group, gate) = (Group::new(), Gate::default());
+    let opens = gate.clone();
+    let mut leader = Task::waiting(group.do_call_inline(&1, || async {
+        opens.await;
+        panic!("midway")
+    }));
+    let mut follower = Task::waiting(group.do_call_inline(&1, || async { 9 }));
+    gate.open();
+    let mut told = || message(catch_unwind(AssertUnwindSafe(|| leader.poll().is_ready())).expect_err("it panics"));
+    assert_eq!(told(), "midway");
+    assert_eq!(follower.ready(), 9);
+    assert_eq!(told(), "the work is not polled after it has ended");
     assert_eq!(group.in_flight(), 0);
 }
 
