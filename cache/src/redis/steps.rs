@@ -236,7 +236,6 @@ impl<L: Link> Steps<L> {
                 generation.doubt();
                 told(Written::Any);
             }
-            PushedMessage::Broken | PushedMessage::Released(_) => {}
         };
         self.server.link.pushes().watch_all(self.channels(), Box::new(told))
     }
