@@ -136,6 +136,11 @@ impl<W: Way> Tasks<W> {
         };
         Self { shared: Arc::new(shared), pushes }
     }
+
+    /// Sees to it that `work` is done, beside whatever else goes on.
+    pub(crate) fn spawn(&self, work: BoxFuture) {
+        self.shared.runtime.spawn(work);
+    }
 }
 
 impl<W: Way> Link for Tasks<W> {
@@ -144,10 +149,6 @@ impl<W: Way> Link for Tasks<W> {
             return Ok(Vec::new());
         }
         self.shared.runtime.entered(self.shared.send(commands)).await
-    }
-
-    fn spawn(&self, work: BoxFuture) {
-        self.shared.runtime.spawn(work);
     }
 
     fn hint(&self, commands: Pipeline) {
