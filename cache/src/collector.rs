@@ -17,7 +17,7 @@ use crate::error::{BoxError, Error, Told};
 use crate::many::together::all;
 use crate::memory::Memory;
 use crate::store::Store;
-use gather::{Gather, Landed};
+use gather::{Gather, Outcomes};
 use hashbrown::Equivalent;
 use oneflight::AsyncGroup;
 use std::fmt;
@@ -74,7 +74,7 @@ pub struct Collector<K, V, E = BoxError, S = Memory<K, V>> {
 /// Batches that tasks run.
 struct Batches<K, V, E> {
     gather: Arc<Gather<K, V, E>>,
-    group: AsyncGroup<u64, Landed<V, E>>,
+    group: AsyncGroup<u64, Outcomes<V, E>>,
 }
 
 impl<K, V, E> Batches<K, V, E>

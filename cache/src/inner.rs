@@ -9,7 +9,7 @@ mod write;
 pub(crate) use crate::fill::Seen;
 pub(crate) use copy::{Panicked, copy};
 pub(crate) use flight::{Flight, Next};
-pub(crate) use leased::{Renewals, Side, clock};
+pub(crate) use leased::{Renewals, Side, fill_time};
 
 use crate::config::{Config, Verdict};
 use crate::entry::{Entry, Source};

@@ -4,7 +4,7 @@ use super::{Begun, Flight, Flown, Inner, Next, Why};
 use crate::error::Error;
 use crate::fill::{self, Event, Fill, Outcome, Renewal, Token};
 use crate::lease::Lease;
-use crate::sharing::Patience;
+use crate::sharing::IfOpen;
 use crate::stats::Count;
 use crate::store::Store;
 use crate::time::{Time, within};
@@ -34,7 +34,7 @@ pub(crate) trait Side: Send + Sync {
 /// Goes on until it is dropped.
 pub(crate) type Renewals<'r> = Pin<Box<dyn Future<Output = Infallible> + Send + 'r>>;
 
-pub(crate) fn clock(time: Time) -> fill::Time {
+pub(crate) fn fill_time(time: Time) -> fill::Time {
     time.since(Time::START)
 }
 
@@ -138,7 +138,7 @@ impl<V, S> Inner<V, S> {
         let lease = self.store.lease()?;
         let asked = self.now();
         let request = || lease.renew(key, fill.token(), self.config.sharing.fill.lease);
-        let renewal = match self.ask_with::<K, _, _>(Patience::Always, request).await {
+        let renewal = match self.ask_with::<K, _, _>(IfOpen::Ask, request).await {
             Ok(true) => Renewal::Renewed,
             Ok(false) => Renewal::Lost,
             Err(_) => Renewal::Failed,
@@ -150,7 +150,7 @@ impl<V, S> Inner<V, S> {
             forget();
             self.counters.add(Count::Lost);
         }
-        fill.renewed(renewal, clock(asked));
-        fill.renewal().map(|at| at.saturating_sub(clock(self.now())))
+        fill.renewed(renewal, fill_time(asked));
+        fill.renewal().map(|at| at.saturating_sub(fill_time(self.now())))
     }
 }

@@ -4,7 +4,7 @@ use super::batch::counted;
 use super::together::{all, together};
 use crate::error::OfEach;
 use crate::fill::{self, Event, Outcome};
-use crate::inner::{Flight, Flown, Inner, Next, Side, Why, clock};
+use crate::inner::{Flight, Flown, Inner, Next, Side, Why, fill_time};
 use crate::store::Store;
 use futures_lite::future::or;
 use hashbrown::HashSet;
@@ -83,7 +83,7 @@ impl<V, S> Inner<V, S> {
     ) -> Vec<(usize, Flight<'f, K, V, E, S>)> {
         let until = waiting.iter().map(|(_, _, until)| *until).min().expect("some wait");
         let left = waiting[0].1.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let sleep = until.saturating_sub(clock(self.now()));
+        let sleep = until.saturating_sub(fill_time(self.now()));
         let mut sleep = self.config.timer.sleep(left.map_or(sleep, |left| left.min(sleep)));
         let (is_due, pushed) = poll_fn(|cx| {
             let is_due = sleep.as_mut().poll(cx).is_ready();
