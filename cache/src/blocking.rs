@@ -12,13 +12,14 @@ use crate::call::Options;
 use crate::config::Put;
 use crate::entry::{Entry, Fetched};
 use crate::error::{BoxError, Error, Loaded};
-use crate::helpers::{self, Helpers};
+use crate::helpers::Helpers;
 use crate::inner::{Flown, Inner, Landed, Leave, Why};
 use crate::keeper::Keeper;
 use crate::memory::Memory;
 use crate::stats::Stats;
 use crate::store::{Blocking, BlockingStore};
 use crate::time::{block_on, block_on_pinned};
+use crate::time_limit;
 use hashbrown::Equivalent;
 use oneflight::SyncGroup;
 use std::fmt;
@@ -412,7 +413,7 @@ where
     /// ```
     pub fn close(&self, deadline: Duration) -> bool {
         self.shared.inner.closed.store(true, Ordering::SeqCst);
-        let deadline = helpers::deadline(deadline);
+        let deadline = time_limit::deadline(deadline);
         self.shared.helpers.close(deadline) & self.shared.inner.refreshing.wait_until_empty(deadline)
     }
 

@@ -7,6 +7,7 @@ use crate::error::{Error, Loaded};
 use crate::inner::Why;
 use crate::store::{BlockingStore, Store};
 use crate::time::{block_on, within};
+use crate::time_limit::deadline;
 use hashbrown::Equivalent;
 use std::fmt;
 use std::future::Future;
@@ -280,7 +281,7 @@ where
         if bypass {
             return block_on(shared.inner.bypass(None, async { loader().told() }));
         }
-        shared.load(self.key, Why::Asked, timeout, || loader().told())
+        shared.load(self.key, Why::Asked, timeout.and_then(deadline), || loader().told())
     }
 }
 

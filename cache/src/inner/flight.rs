@@ -15,7 +15,7 @@ use crate::nonce::nonce;
 use crate::stats::Count;
 use crate::store::Store;
 use crate::time::Time;
-use crate::time_limit::TimeLimit;
+use crate::time_limit::{TimeLimit, is_past, time_left};
 use event_listener::EventListener;
 use futures_lite::future::or;
 use std::future::Future;
@@ -163,7 +163,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     }
 
     pub(crate) fn is_too_late(&self) -> bool {
-        self.deadline().is_some_and(|deadline| deadline <= Instant::now())
+        is_past(self.deadline())
     }
 
     /// Whether something was pushed since the lease was asked for. If not, the next push wakes the task.
@@ -183,9 +183,8 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
 
     /// Sleeps until something is pushed, or until then. Nothing is lost if it is dropped.
     pub(crate) async fn wait(&mut self, until: fill::Time) -> Event {
-        let left = self.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let sleep = until.saturating_sub(fill_time(self.inner.now()));
-        let sleep = left.map_or(sleep, |left| left.min(sleep));
+        let sleep = time_left(self.deadline()).map_or(sleep, |left| left.min(sleep));
         let sleep = self.inner.config.timer.sleep(sleep);
         let ticks = async {
             sleep.await;

@@ -8,6 +8,7 @@ use crate::sharing::IfOpen;
 use crate::stats::Count;
 use crate::store::Store;
 use crate::time::{Time, within};
+use crate::time_limit::time_left;
 use std::convert::Infallible;
 use std::future::Future;
 use std::hash::Hash;
@@ -113,8 +114,7 @@ impl<V, S> Inner<V, S> {
         deadline: Option<Instant>,
     ) -> Result<async_lock::SemaphoreGuard<'_>, Error<E>> {
         self.counters.add(Count::Fallbacks);
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let limit = left.into_iter().chain([self.config.sharing.fill.wait]).min();
+        let limit = time_left(deadline).into_iter().chain([self.config.sharing.fill.wait]).min();
         let turn = self.sharing.as_ref().expect("there are leases").uncached.acquire();
         let permit = within(limit, &self.config.timer, turn).await;
         permit.ok_or_else(|| {
