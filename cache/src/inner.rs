@@ -21,7 +21,6 @@ use crate::sharing::{Failure, Sharing};
 use crate::stats::{Count, Counters, Stats};
 use crate::store::Store;
 use crate::time::{Time, nanos};
-use oneflight::Role;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -69,11 +68,6 @@ pub(crate) struct Landed<V> {
 impl<V> Landed<V> {
     pub(crate) fn found(entry: Entry<V>, now: Time) -> Self {
         Self { age: now.since(entry.loaded_at()), value: entry.value, source: Source::Hit, panicked: None }
-    }
-
-    /// Whether it was there before, where the call wanted one that is loaded: it has joined a flight that looked first.
-    pub(crate) fn is_not_what(&self, why: Why, role: Role) -> bool {
-        why == Why::Asked && role == Role::Followed && self.source == Source::Hit
     }
 
     pub(crate) fn loaded(value: V, age: Duration, panicked: Option<Panicked>) -> Self {

@@ -193,21 +193,13 @@ where
             } else {
                 (work(), Role::Led)
             };
-            match flown {
-                // It gave up waiting for another process; others of this one may go on.
-                None if is_past(until) => return Err(Error::Deadline),
-                // It joined a refresh that came to nothing, or somebody who gave up.
-                None => continue,
-                Some(Err(error)) => {
-                    inner.failed_for(role);
-                    return Err(error);
-                }
-                Some(Ok(landed)) if landed.is_not_what(why, role) => continue,
-                Some(Ok(landed)) => {
-                    let source = landed.source(role);
-                    landed.panic_if_own(role);
-                    return Ok(inner.arrived(landed, source));
-                }
+            // It gave up waiting for another process; others of this one may go on.
+            if flown.is_none() && is_past(until) {
+                return Err(Error::Deadline);
+            }
+            // None if it joined a refresh that came to nothing, say, or somebody who gave up.
+            if let Some(outcome) = inner.outcome(flown, why, role) {
+                return outcome;
             }
         }
     }

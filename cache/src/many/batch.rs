@@ -157,7 +157,7 @@ impl<V, S> Inner<V, S> {
     {
         for (wanted, flown) in batch.wanted.iter().zip(flown) {
             if matches!(flown, Some(Err(_))) && !wanted.is_refresh() && !led.contains(wanted.key) {
-                self.failed_for(Role::Followed);
+                self.counters.add(Count::Joins);
             }
         }
     }
@@ -186,11 +186,7 @@ impl<V, S> Inner<V, S> {
                     None
                 }
                 (Some(flown), wanted) => {
-                    let loaded = flown.map(|landed| {
-                        let source = landed.source(role);
-                        landed.panic_if_own(role);
-                        self.arrived(landed, source)
-                    });
+                    let loaded = flown.map(|landed| self.landed(landed, role));
                     Some(self.ended(loaded, wanted.entry)?)
                 }
             };
