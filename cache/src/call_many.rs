@@ -205,7 +205,7 @@ where
         if bypass {
             return block_on(cache.shared.inner.bypass_many(keys, None, |all| ready(of_each(loader(all)))));
         }
-        cache.load_many_until(keys, timeout.and_then(deadline), |missing| of_each(loader(missing)))
+        cache.load_many(keys, timeout.and_then(deadline), |missing| of_each(loader(missing)))
     }
 }
 

@@ -200,12 +200,6 @@ impl<V, S> Inner<V, S> {
         self.usual_cost.store(usual, Ordering::Relaxed);
     }
 
-    /// A load has failed by this, or by a panic.
-    pub(crate) fn failed<E>(&self, load: &Load, error: Option<&Error<E>>, had_value: bool) {
-        self.count_failed(error);
-        self.back_off(load, error, had_value);
-    }
-
     /// Counts a run of a loader that has failed by this, or by a panic: once, however many keys it was for. If the loader was not
     /// called at all, nothing has failed.
     pub(crate) fn count_failed<E>(&self, error: Option<&Error<E>>) {

@@ -259,23 +259,11 @@ where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
         S: BlockingStore<Q, V>,
     {
-        self.load_many(keys, |missing| of_each(loader(missing)))
-    }
-
-    pub(crate) fn load_many<'q, Q>(
-        &self,
-        keys: impl IntoIterator<Item = &'q Q>,
-        loader: impl FnMut(Vec<&'q Q>) -> OfEach<V, E>,
-    ) -> Result<Vec<Fetched<V>>, Error<E>>
-    where
-        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
-        S: BlockingStore<Q, V>,
-    {
-        self.load_many_until(keys, None, loader)
+        self.load_many(keys, None, |missing| of_each(loader(missing)))
     }
 
     /// That, by a caller that has time `until` then.
-    pub(crate) fn load_many_until<'q, Q>(
+    pub(crate) fn load_many<'q, Q>(
         &self,
         keys: impl IntoIterator<Item = &'q Q>,
         until: Option<Instant>,

@@ -166,7 +166,7 @@ where
             let keys = missing.into_iter().map(ToOwned::to_owned).collect();
             Ok(self.batches.load(keys))
         };
-        self.cache.load_many(keys, load)
+        self.cache.load_many(keys, None, load)
     }
 }
 
