@@ -34,13 +34,13 @@ pub(crate) struct Options {
 /// ```
 #[must_use = "a call does nothing until `get_or_load`"]
 pub struct Call<'a, C, Q: ?Sized> {
-    pub(crate) cache: &'a C,
-    pub(crate) key: &'a Q,
-    pub(crate) options: Options,
+    cache: &'a C,
+    key: &'a Q,
+    options: Options,
 }
 
 impl<'a, C, Q: ?Sized> Call<'a, C, Q> {
-    pub(crate) fn new(cache: &'a C, key: &'a Q) -> Self {
+    fn new(cache: &'a C, key: &'a Q) -> Self {
         Self { cache, key, options: Options::default() }
     }
 
