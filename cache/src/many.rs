@@ -2,6 +2,7 @@
 
 mod batch;
 mod bypass;
+mod fly;
 mod leased;
 mod lookups;
 pub(crate) mod together;

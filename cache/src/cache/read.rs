@@ -194,8 +194,7 @@ where
                 if flown.is_none() {
                     self.inner.hangs(self.inner.loads.hash(key));
                 }
-                let flown = flown.flatten();
-                self.inner.refreshed(flown.and_then(Result::ok), entry, source)
+                self.inner.refreshed(flown.flatten().and_then(Result::ok), entry, source)
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Several keys of a store with leases, loaded together.
 
-use super::batch::counted;
+use super::fly::counted;
 use super::together::{all, together};
 use crate::error::OfEach;
 use crate::fill::{self, Event, Outcome};
