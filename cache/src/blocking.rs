@@ -1,32 +1,29 @@
 //! The cache for threads.
 
 mod collector;
+mod control;
 mod read;
 mod side;
+mod write;
 
 pub use collector::Collector;
 pub(crate) use side::ThreadSide;
 
 use crate::builder::Builder;
 use crate::call::Options;
-use crate::config::Put;
 use crate::entry::{Entry, Fetched};
 use crate::error::{BoxError, Error, Loaded};
-use crate::helpers::{self, Helpers};
+use crate::helpers::Helpers;
 use crate::inner::{Flown, Inner, Landed, Leave, Why};
 use crate::keeper::Keeper;
 use crate::memory::Memory;
-use crate::stats::Stats;
 use crate::store::{Blocking, BlockingStore};
-use crate::time::{block_on, block_on_pinned};
+use crate::time::block_on;
 use hashbrown::Equivalent;
 use oneflight::SyncGroup;
 use std::fmt;
 use std::hash::Hash;
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// A read-through cache for threads: the first caller that misses a key loads it, all others wait for that load and share its
 /// value; and before a value expires, one read has it refreshed while the others go on with the old one.
@@ -199,138 +196,6 @@ where
         Ok(inner.served(found, now))
     }
 
-    /// Stores `value`. It wins over every load and refresh of `key` that is on: what these come to is not stored, and whoever
-    /// calls after this has returned does not get it.
-    ///
-    /// # Blocking
-    ///
-    /// For the store's answer, and while something else is written under the key, or under one that shares its lock.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`].
-    ///
-    /// # Panics
-    ///
-    /// If [`ttl_of`](Builder::ttl_of), what [weighs](Memory::weighted) values, `Hash` or `Eq` of the key or `Clone` of the value
-    /// panics. The value may not be stored then.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Source, blocking::Cache};
-    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
-    /// users.put(&7, "Ada".to_owned())?;
-    /// assert_eq!(*users.get(&7)?.unwrap(), "Ada");
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// ```
-    pub fn put<Q>(&self, key: &Q, value: V) -> Result<(), Error<E>>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        S: BlockingStore<Q, V>,
-    {
-        self.write(key, Some(Put { value, ttl: None }))
-    }
-
-    /// As [`put`](Self::put), of a value that is fresh for `ttl`, whatever the settings say: [`ttl`](Builder::ttl),
-    /// [`ttl_of`](Builder::ttl_of), [`negative_ttl`](Builder::negative_ttl). All else holds for it too: [jitter](Builder::ttl_jitter)
-    /// makes `ttl` shorter, it is refreshed early, and served when it is stale, if others are. What is loaded in its place is fresh
-    /// for as long as the settings say.
-    ///
-    /// Zero: it is not stored, and what was there is removed. Less than a millisecond counts as one; what is too long to count
-    /// does not end.
-    ///
-    /// # Blocking
-    ///
-    /// As [`put`](Self::put).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`].
-    ///
-    /// # Panics
-    ///
-    /// As [`put`](Self::put).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::blocking::Cache;
-    /// # use std::time::Duration;
-    /// let sessions: Cache<u64, String> = Cache::builder().build_blocking();
-    /// sessions.put_with_ttl(&7, "Ada".to_owned(), Duration::from_secs(3_600))?;
-    /// assert_eq!(*sessions.get(&7)?.unwrap(), "Ada");
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// ```
-    pub fn put_with_ttl<Q>(&self, key: &Q, value: V, ttl: Duration) -> Result<(), Error<E>>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        S: BlockingStore<Q, V>,
-    {
-        self.write(key, Some(Put { value, ttl: Some(ttl) }))
-    }
-
-    /// Removes the value of `key`. Whoever calls after this has returned gets no value whose load began before: the load that
-    /// is on is not joined any more, and what it comes to is not stored.
-    ///
-    /// # Blocking
-    ///
-    /// As [`put`](Self::put).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Source, blocking::Cache};
-    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
-    /// users.put(&7, "Ada".to_owned())?;
-    /// users.invalidate(&7)?;
-    /// assert!(users.get(&7)?.is_none());
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// ```
-    pub fn invalidate<Q>(&self, key: &Q) -> Result<(), Error<E>>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        S: BlockingStore<Q, V>,
-    {
-        self.write(key, None)
-    }
-
-    fn write<Q>(&self, key: &Q, put: Option<Put<V>>) -> Result<(), Error<E>>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        S: BlockingStore<Q, V>,
-    {
-        block_on_pinned(pin!(self.shared.inner.write(key, put, || _ = self.shared.group.forget(key))))
-    }
-
-    /// As [`invalidate`](Self::invalidate), for all keys.
-    ///
-    /// # Blocking
-    ///
-    /// For the store's answer, and while anything else is written.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Source, blocking::Cache};
-    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
-    /// users.put(&7, "Ada".to_owned())?;
-    /// users.invalidate_all()?;
-    /// assert!(users.get(&7)?.is_none());
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// ```
-    pub fn invalidate_all(&self) -> Result<(), Error<E>> {
-        block_on(self.shared.inner.clear::<K, E>(|| self.shared.group.forget_all()))
-    }
-
     /// Loads the value of `key` anew, whatever is there, and returns it; or waits for the load that is on. Others go on to get
     /// the old value meanwhile.
     ///
@@ -361,123 +226,6 @@ where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
     {
         self.shared.load(key, Why::Asked, None, || loader().told())
-    }
-
-    /// Whether callers of a key share one load. On, unless it is switched off here, at any time.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Source, blocking::Cache};
-    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
-    /// users.set_coalescing(false);
-    /// assert_eq!(*users.get_or_load(&7, || Ok("Ada".to_owned()))?, "Ada");
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// ```
-    pub fn set_coalescing(&self, on: bool) {
-        self.shared.inner.coalescing.store(on, Ordering::Relaxed);
-    }
-
-    /// Whether reads refresh values early, as the [policy](Builder::early_refresh) says. May be switched at any time.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Source, blocking::Cache};
-    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
-    /// users.set_early_refresh(false);
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// ```
-    pub fn set_early_refresh(&self, on: bool) {
-        self.shared.inner.early_refresh.store(on, Ordering::Relaxed);
-    }
-
-    /// Starts no refreshes and no loads from now on, and waits for the refreshes that are on and the helper threads that do
-    /// them, until `deadline`. Returns whether all have ended; a loader that blocks cannot be stopped. What is stored is still
-    /// served; calls that would have to load get [`Error::Closed`].
-    ///
-    /// The loader of a refresh that calls this waits for itself, so until `deadline`: it should give none, [`Duration::ZERO`].
-    ///
-    /// # Blocking
-    ///
-    /// For `deadline` at the longest.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Source, blocking::Cache};
-    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
-    /// assert!(users.close(std::time::Duration::from_secs(5)));
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// ```
-    pub fn close(&self, deadline: Duration) -> bool {
-        self.shared.inner.closed.store(true, Ordering::SeqCst);
-        let deadline = helpers::deadline(deadline);
-        self.shared.helpers.close(deadline) & self.shared.inner.refreshing.wait_until_empty(deadline)
-    }
-
-    /// What the cache has done so far.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Source, blocking::Cache};
-    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
-    /// users.get_or_load(&7, || Ok("Ada".to_owned()))?;
-    /// assert_eq!((users.stats().loads, users.stats().hits), (1, 0));
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// ```
-    pub fn stats(&self) -> Stats {
-        self.shared.inner.stats::<K>()
-    }
-
-    /// The store.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Source, blocking::Cache};
-    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
-    /// users.put(&7, "Ada".to_owned())?;
-    /// assert_eq!(users.store().len(), 1);
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// ```
-    pub fn store(&self) -> &S {
-        &self.shared.inner.store.0
-    }
-
-    /// How many callers wait for the load of `key` that is on.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Source, blocking::Cache};
-    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
-    /// assert_eq!(users.waiters(&7), 0);
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// ```
-    pub fn waiters<Q>(&self, key: &Q) -> usize
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        self.shared.group.waiters(key)
-    }
-
-    /// How many loads and refreshes are on, with or without callers that wait, by key; those included that nobody joins any
-    /// more since a write. Those that nobody could ever join, past the cache or without coalescing, are not counted.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::blocking::Cache;
-    /// let users: Cache<u64, String> = Cache::builder().build_blocking();
-    /// users.get_or_load(&7, || Ok("Ada".to_owned()))?;
-    /// assert_eq!(users.in_flight(), 0);
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// ```
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.shared.group.in_flight()
     }
 }
 

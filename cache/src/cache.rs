@@ -1,20 +1,20 @@
 //! The cache for tasks.
 
+mod control;
 mod read;
 mod side;
+mod write;
 
 pub(crate) use side::TaskSide;
 
 use crate::builder::Builder;
 use crate::call::Options;
-use crate::config::Put;
 use crate::entry::{Fetched, Source};
 use crate::error::{BoxError, Error};
 use crate::inner::{Flown, Inner, Why};
 use crate::memory::Memory;
-use crate::stats::Stats;
 use crate::store::Store;
-use crate::time::{BoxFuture, within};
+use crate::time::BoxFuture;
 use event_listener::Event;
 use futures_lite::FutureExt;
 use hashbrown::Equivalent;
@@ -24,8 +24,7 @@ use std::future::Future;
 use std::hash::Hash;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 /// A read-through cache for tasks: the first caller that misses a key loads it, all others wait for that load and share its
 /// value; and before a value expires, one read refreshes it while the others go on with the old one.
@@ -212,138 +211,6 @@ where
         Ok(inner.served(found, now))
     }
 
-    /// Stores `value`. It wins over every load and refresh of `key` that is on: what these come to is not stored, and whoever
-    /// calls after this has returned does not get it.
-    ///
-    /// # Cancel safety
-    ///
-    /// If it is dropped, the value may be stored or not.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`].
-    ///
-    /// # Panics
-    ///
-    /// If [`ttl_of`](Builder::ttl_of), what [weighs](Memory::weighted) values, `Hash` or `Eq` of the key or `Clone` of the value
-    /// panics. The value may not be stored then.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::Cache;
-    /// # smol::block_on(async {
-    /// let users: Cache<u64, String> = Cache::builder().build();
-    /// users.put(&7, "Ada".to_owned()).await?;
-    /// assert_eq!(*users.get(&7).await?.unwrap(), "Ada");
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// # }).unwrap();
-    /// ```
-    pub async fn put<Q>(&self, key: &Q, value: V) -> Result<(), Error<E>>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        S: Store<Q, V>,
-    {
-        self.shared.inner.write(key, Some(Put { value, ttl: None }), || _ = self.shared.group.forget(key)).await
-    }
-
-    /// As [`put`](Self::put), of a value that is fresh for `ttl`, whatever the settings say: [`ttl`](Builder::ttl),
-    /// [`ttl_of`](Builder::ttl_of), [`negative_ttl`](Builder::negative_ttl). All else holds for it too: [jitter](Builder::ttl_jitter)
-    /// makes `ttl` shorter, it is refreshed early, and served when it is stale, if others are. What is loaded in its place is fresh
-    /// for as long as the settings say.
-    ///
-    /// Zero: it is not stored, and what was there is removed. Less than a millisecond counts as one; what is too long to count
-    /// does not end.
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`put`](Self::put).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`].
-    ///
-    /// # Panics
-    ///
-    /// As [`put`](Self::put).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::Cache;
-    /// # use std::time::Duration;
-    /// # smol::block_on(async {
-    /// let sessions: Cache<u64, String> = Cache::builder().build();
-    /// sessions.put_with_ttl(&7, "Ada".to_owned(), Duration::from_secs(3_600)).await?;
-    /// assert_eq!(*sessions.get(&7).await?.unwrap(), "Ada");
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// # }).unwrap();
-    /// ```
-    pub async fn put_with_ttl<Q>(&self, key: &Q, value: V, ttl: Duration) -> Result<(), Error<E>>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        S: Store<Q, V>,
-    {
-        self.shared.inner.write(key, Some(Put { value, ttl: Some(ttl) }), || _ = self.shared.group.forget(key)).await
-    }
-
-    /// Removes the value of `key`. Whoever calls after this has returned gets no value whose load began before: the load that
-    /// is on is not joined any more, and what it comes to is not stored.
-    ///
-    /// # Cancel safety
-    ///
-    /// If it is dropped, the value may be gone or not.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::Cache;
-    /// # smol::block_on(async {
-    /// let users: Cache<u64, String> = Cache::builder().build();
-    /// users.put(&7, "Ada".to_owned()).await?;
-    /// users.invalidate(&7).await?;
-    /// assert!(users.get(&7).await?.is_none());
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// # }).unwrap();
-    /// ```
-    pub async fn invalidate<Q>(&self, key: &Q) -> Result<(), Error<E>>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        S: Store<Q, V>,
-    {
-        self.shared.inner.write(key, None, || _ = self.shared.group.forget(key)).await
-    }
-
-    /// As [`invalidate`](Self::invalidate), for all keys.
-    ///
-    /// # Cancel safety
-    ///
-    /// If it is dropped, values may be gone or not.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Cache, Source};
-    /// # smol::block_on(async {
-    /// let users: Cache<u64, String> = Cache::builder().build();
-    /// users.put(&7, "Ada".to_owned()).await?;
-    /// users.invalidate_all().await?;
-    /// assert!(users.get(&7).await?.is_none());
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// # }).unwrap();
-    /// ```
-    pub async fn invalidate_all(&self) -> Result<(), Error<E>> {
-        self.shared.inner.clear(|| self.shared.group.forget_all()).await
-    }
-
     /// Loads the value of `key` anew, whatever is there, and returns it; or waits for the load that is on. Others go on to get
     /// the old value meanwhile.
     ///
@@ -378,151 +245,6 @@ where
         F: Future<Output = Result<V, E>> + Send + 'static,
     {
         self.shared.load(key, Why::Asked, &mut Some(loader)).await
-    }
-
-    /// Whether callers of a key share one load. On, unless it is switched off here, at any time, say to find out whether a
-    /// problem has to do with it: then each caller that misses loads.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Cache, Source};
-    /// # smol::block_on(async {
-    /// let users: Cache<u64, String> = Cache::builder().build();
-    /// users.set_coalescing(false);
-    /// assert_eq!(*users.get_or_load(&7, || async { Ok("Ada".to_owned()) }).await?, "Ada");
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// # }).unwrap();
-    /// ```
-    pub fn set_coalescing(&self, on: bool) {
-        self.shared.inner.coalescing.store(on, Ordering::Relaxed);
-    }
-
-    /// Whether reads refresh values early, as the [policy](Builder::early_refresh) says. May be switched at any time.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Cache, Source};
-    /// # smol::block_on(async {
-    /// let users: Cache<u64, String> = Cache::builder().build();
-    /// users.set_early_refresh(false);
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// # }).unwrap();
-    /// ```
-    pub fn set_early_refresh(&self, on: bool) {
-        self.shared.inner.early_refresh.store(on, Ordering::Relaxed);
-    }
-
-    /// Starts no refreshes and no loads from now on, waits for the refreshes that are on, and drops those that have not ended
-    /// after `deadline`. Returns whether all had. What is stored is still served; calls that would have to load
-    /// get [`Error::Closed`]. A refresh in the load of a [batch](Self::get_or_load_many) that has keys without a value, too, is
-    /// not dropped: that goes on, as other loads do.
-    ///
-    /// The loader of a refresh that awaits this waits for itself, so until `deadline`, and is dropped then.
-    ///
-    /// # Cancel safety
-    ///
-    /// If it is dropped, nothing new is started all the same; refreshes that are on go on.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::Cache;
-    /// # use std::time::Duration;
-    /// # smol::block_on(async {
-    /// let users: Cache<u64, String> = Cache::builder().build();
-    /// assert!(users.close(Duration::from_secs(5)).await);
-    /// # });
-    /// ```
-    pub async fn close(&self, deadline: Duration) -> bool {
-        let inner = &self.shared.inner;
-        inner.closed.store(true, Ordering::SeqCst);
-        let ended = async {
-            loop {
-                let empty = inner.refreshing.listen();
-                if inner.refreshing.is_empty() {
-                    break;
-                }
-                empty.await;
-            }
-        };
-        let ended = within(Some(deadline), &inner.config.timer, ended).await.is_some();
-        self.shared.cancelled.store(true, Ordering::SeqCst);
-        self.shared.cancel.notify(usize::MAX);
-        ended
-    }
-
-    /// What the cache has done so far.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Cache, Source};
-    /// # smol::block_on(async {
-    /// let users: Cache<u64, String> = Cache::builder().build();
-    /// users.get_or_load(&7, || async { Ok("Ada".to_owned()) }).await?;
-    /// assert_eq!((users.stats().loads, users.stats().hits), (1, 0));
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// # }).unwrap();
-    /// ```
-    pub fn stats(&self) -> Stats {
-        self.shared.inner.stats::<K>()
-    }
-
-    /// The store.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Cache, Source};
-    /// # smol::block_on(async {
-    /// let users: Cache<u64, String> = Cache::builder().build();
-    /// users.put(&7, "Ada".to_owned()).await?;
-    /// assert_eq!(users.store().len(), 1);
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// # }).unwrap();
-    /// ```
-    pub fn store(&self) -> &S {
-        &self.shared.inner.store
-    }
-
-    /// How many callers wait for the load of `key` that is on.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::{Cache, Source};
-    /// # smol::block_on(async {
-    /// let users: Cache<u64, String> = Cache::builder().build();
-    /// assert_eq!(users.waiters(&7), 0);
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// # }).unwrap();
-    /// ```
-    pub fn waiters<Q>(&self, key: &Q) -> usize
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        self.shared.group.waiters(key)
-    }
-
-    /// How many loads and refreshes are on, with or without callers that wait, by key; those included that nobody joins any
-    /// more since a write. Those that nobody could ever join, past the cache or without coalescing, are not counted.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use oneflight_cache::Cache;
-    /// # smol::block_on(async {
-    /// let users: Cache<u64, String> = Cache::builder().build();
-    /// users.get_or_load(&7, || async { Ok("Ada".to_owned()) }).await?;
-    /// assert_eq!(users.in_flight(), 0);
-    /// # Ok::<(), oneflight_cache::Error<oneflight_cache::BoxError>>(())
-    /// # }).unwrap();
-    /// ```
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.shared.group.in_flight()
     }
 }
 

@@ -7,6 +7,7 @@ use crate::error::{Error, Loaded};
 use crate::inner::Why;
 use crate::store::{BlockingStore, Store};
 use crate::time::{block_on, within};
+use crate::time_limit::deadline;
 use hashbrown::Equivalent;
 use std::fmt;
 use std::future::Future;
@@ -33,13 +34,13 @@ pub(crate) struct Options {
 /// ```
 #[must_use = "a call does nothing until `get_or_load`"]
 pub struct Call<'a, C, Q: ?Sized> {
-    pub(crate) cache: &'a C,
-    pub(crate) key: &'a Q,
-    pub(crate) options: Options,
+    cache: &'a C,
+    key: &'a Q,
+    options: Options,
 }
 
 impl<'a, C, Q: ?Sized> Call<'a, C, Q> {
-    pub(crate) fn new(cache: &'a C, key: &'a Q) -> Self {
+    fn new(cache: &'a C, key: &'a Q) -> Self {
         Self { cache, key, options: Options::default() }
     }
 
@@ -280,7 +281,7 @@ where
         if bypass {
             return block_on(shared.inner.bypass(None, async { loader().told() }));
         }
-        shared.load(self.key, Why::Asked, timeout, || loader().told())
+        shared.load(self.key, Why::Asked, timeout.and_then(deadline), || loader().told())
     }
 }
 

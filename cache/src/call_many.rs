@@ -5,9 +5,9 @@ use crate::cache::Cache;
 use crate::call::Options;
 use crate::entry::Fetched;
 use crate::error::{Error, of_each};
-use crate::helpers::deadline;
 use crate::store::{BlockingStore, Store};
 use crate::time::block_on;
+use crate::time_limit::deadline;
 use hashbrown::Equivalent;
 use std::fmt;
 use std::future::{Future, ready};
@@ -205,7 +205,7 @@ where
         if bypass {
             return block_on(cache.shared.inner.bypass_many(keys, None, |all| ready(of_each(loader(all)))));
         }
-        cache.load_many_until(keys, timeout.and_then(deadline), |missing| of_each(loader(missing)))
+        cache.load_many(keys, timeout.and_then(deadline), |missing| of_each(loader(missing)))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::error::{BoxError, Error, Told};
 use crate::many::together::all;
 use crate::memory::Memory;
 use crate::store::Store;
-use gather::{Gather, Landed};
+use gather::{Gather, Outcomes};
 use hashbrown::Equivalent;
 use oneflight::AsyncGroup;
 use std::fmt;
@@ -74,7 +74,7 @@ pub struct Collector<K, V, E = BoxError, S = Memory<K, V>> {
 /// Batches that tasks run.
 struct Batches<K, V, E> {
     gather: Arc<Gather<K, V, E>>,
-    group: AsyncGroup<u64, Landed<V, E>>,
+    group: AsyncGroup<u64, Outcomes<V, E>>,
 }
 
 impl<K, V, E> Batches<K, V, E>
@@ -83,16 +83,6 @@ where
     V: Clone + Send + Sync + 'static,
     E: Send + Sync + 'static,
 {
-    fn new(gather: Arc<Gather<K, V, E>>) -> Self {
-        Self { gather, group: AsyncGroup::new() }
-    }
-
-    /// Has one key loaded, with others.
-    async fn load_one(self: Arc<Self>, key: K) -> Told<V, E> {
-        let mut loaded = self.load(vec![key]).await;
-        Told(loaded.pop().expect("there is one for each key"))
-    }
-
     /// Has keys loaded, with others.
     async fn load(&self, keys: Vec<K>) -> Vec<Result<V, Error<E>>> {
         let asked = self.gather.ask(keys);
@@ -148,7 +138,11 @@ where
         S: Store<Q, V>,
     {
         let (batches, owned) = (Arc::clone(&self.batches), key.to_owned());
-        self.cache.shared.get_or_load(key, Options::default(), move || batches.load_one(owned)).await
+        let load = move || async move {
+            let mut loaded = batches.load(vec![owned]).await;
+            Told(loaded.pop().expect("there is one for each key"))
+        };
+        self.cache.shared.get_or_load(key, Options::default(), load).await
     }
 
     /// The values of several keys, in their order; what [`Cache::get_or_load_many`] does, with a loader that gathers the keys of

@@ -181,11 +181,6 @@ impl Pool {
     }
 }
 
-/// The moment so much later, or none if there is no such moment.
-pub(crate) fn deadline(after: Duration) -> Option<Instant> {
-    Instant::now().checked_add(after)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ mod write;
 pub(crate) use crate::fill::Seen;
 pub(crate) use copy::{Panicked, copy};
 pub(crate) use flight::{Flight, Next};
-pub(crate) use leased::{Renewals, Side, clock};
+pub(crate) use leased::{Renewals, Side, fill_time};
 
 use crate::config::{Config, Verdict};
 use crate::entry::{Entry, Source};
@@ -21,7 +21,6 @@ use crate::sharing::{Failure, Sharing};
 use crate::stats::{Count, Counters, Stats};
 use crate::store::Store;
 use crate::time::{Time, nanos};
-use oneflight::Role;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -69,11 +68,6 @@ pub(crate) struct Landed<V> {
 impl<V> Landed<V> {
     pub(crate) fn found(entry: Entry<V>, now: Time) -> Self {
         Self { age: now.since(entry.loaded_at()), value: entry.value, source: Source::Hit, panicked: None }
-    }
-
-    /// Whether it was there before, where the call wanted one that is loaded: it has joined a flight that looked first.
-    pub(crate) fn is_not_what(&self, why: Why, role: Role) -> bool {
-        why == Why::Asked && role == Role::Followed && self.source == Source::Hit
     }
 
     pub(crate) fn loaded(value: V, age: Duration, panicked: Option<Panicked>) -> Self {
@@ -204,12 +198,6 @@ impl<V, S> Inner<V, S> {
         let before = self.usual_cost.load(Ordering::Relaxed);
         let usual = if before == 0 { took } else { before / 4 * 3 + took / 4 };
         self.usual_cost.store(usual, Ordering::Relaxed);
-    }
-
-    /// A load has failed by this, or by a panic.
-    pub(crate) fn failed<E>(&self, load: &Load, error: Option<&Error<E>>, had_value: bool) {
-        self.count_failed(error);
-        self.back_off(load, error, had_value);
     }
 
     /// Counts a run of a loader that has failed by this, or by a panic: once, however many keys it was for. If the loader was not

@@ -1,6 +1,6 @@
 //! The thread of a blocking cache that renews leases while loaders run.
 
-use crate::helpers::deadline;
+use crate::time_limit::deadline;
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

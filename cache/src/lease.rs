@@ -390,3 +390,8 @@ pub trait BlockingLease<K: ?Sized, V>: Send + Sync {
         None
     }
 }
+
+/// The leases of a store, which has some if these are asked for.
+pub(crate) fn leases<L>(lease: Option<&L>) -> &L {
+    lease.expect("only a store with leases is asked for one")
+}

@@ -2,6 +2,7 @@
 
 mod batch;
 mod bypass;
+mod fly;
 mod leased;
 mod lookups;
 pub(crate) mod together;
@@ -13,7 +14,7 @@ use crate::error::{Error, OfEach, of_each};
 use crate::inner::{Side, Why, copy};
 use crate::store::{BlockingStore, Store};
 use crate::time::{block_on, within};
-use crate::time_limit::TimeLimit;
+use crate::time_limit::{TimeLimit, is_past, time_left};
 use async_lock::Semaphore;
 use batch::Wanted;
 use futures_lite::future::or;
@@ -259,23 +260,11 @@ where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
         S: BlockingStore<Q, V>,
     {
-        self.load_many(keys, |missing| of_each(loader(missing)))
-    }
-
-    pub(crate) fn load_many<'q, Q>(
-        &self,
-        keys: impl IntoIterator<Item = &'q Q>,
-        loader: impl FnMut(Vec<&'q Q>) -> OfEach<V, E>,
-    ) -> Result<Vec<Fetched<V>>, Error<E>>
-    where
-        Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + Sync + ?Sized + 'q,
-        S: BlockingStore<Q, V>,
-    {
-        self.load_many_until(keys, None, loader)
+        self.load_many(keys, None, |missing| of_each(loader(missing)))
     }
 
     /// That, by a caller that has time `until` then.
-    pub(crate) fn load_many_until<'q, Q>(
+    pub(crate) fn load_many<'q, Q>(
         &self,
         keys: impl IntoIterator<Item = &'q Q>,
         until: Option<Instant>,
@@ -286,7 +275,6 @@ where
         S: BlockingStore<Q, V>,
     {
         let inner = &self.shared.inner;
-        let is_over = || until.is_some_and(|until| Instant::now() >= until);
         let time_limit = until.map(TimeLimit::until);
         let mut batch = block_on(inner.look_many(keys.into_iter().collect()));
         drop(time_limit);
@@ -312,11 +300,10 @@ where
             let keys = batch.wanted.iter().map(|wanted| wanted.key);
             let flown = if inner.coalescing.load(Ordering::Relaxed) {
                 // As for a single call: past the load timeout the flights take no newcomers.
-                let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-                let wait = left.into_iter().chain(inner.config.load_timeout).min();
+                let wait = time_left(until).into_iter().chain(inner.config.load_timeout).min();
                 match self.shared.group.run_many(keys, wait, work) {
                     Ok(flown) => flown,
-                    Err(CallError::TimedOut) if is_over() => {
+                    Err(CallError::TimedOut) if is_past(until) => {
                         inner.take_in_kept(&mut batch, &led, &kept)?;
                         inner.hold_up_refreshes(&batch);
                         inner.refuse(&mut batch, &Error::Deadline)?;
@@ -343,7 +330,7 @@ where
             inner.count_failed_joins(&batch, &led, &flown);
             inner.take_in(&mut batch, &led, flown)?;
             // It gave up waiting for another process; others of this one may go on.
-            if is_over() {
+            if is_past(until) {
                 inner.refuse(&mut batch, &Error::Deadline)?;
             }
         }

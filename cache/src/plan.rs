@@ -3,7 +3,7 @@
 use crate::config::Verdict;
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
-use crate::inner::{Inner, Landed, Leave, Seen};
+use crate::inner::{Flown, Inner, Landed, Leave, Seen, Why};
 use crate::loads::{Calling, KeyHash};
 use crate::stats::Count;
 use crate::time::Time;
@@ -73,20 +73,40 @@ impl<V, S> Inner<V, S> {
         Fetched { value: entry.value, source, age }
     }
 
-    /// The value of a flight, for a caller.
-    pub(crate) fn arrived(&self, landed: Landed<V>, source: Source) -> Fetched<V> {
+    /// What a flight has come to, for a caller that had this role in it. `None`: nothing that it called for, so it goes on.
+    pub(crate) fn outcome<E>(&self, flown: Flown<V, E>, why: Why, role: Role) -> Option<Result<Fetched<V>, Error<E>>> {
+        match flown? {
+            Err(error) => {
+                if role == Role::Followed {
+                    self.counters.add(Count::Joins);
+                }
+                Some(Err(error))
+            }
+            // It wanted one that is loaded, and has joined a flight that looked first.
+            Ok(landed) if why == Why::Asked && role == Role::Followed && landed.source == Source::Hit => None,
+            Ok(landed) => Some(Ok(self.landed(landed, role))),
+        }
+    }
+
+    /// The value of a flight, for a caller that had this role in it. If the load was its own, it goes on with the panic of the
+    /// value's `Clone`.
+    pub(crate) fn landed(&self, landed: Landed<V>, role: Role) -> Fetched<V> {
+        if role == Role::Followed {
+            return self.arrived(landed, Source::Joined);
+        }
+        if let Some(panicked) = &landed.panicked {
+            panicked.resume();
+        }
+        let source = landed.source;
+        self.arrived(landed, source)
+    }
+
+    fn arrived(&self, landed: Landed<V>, source: Source) -> Fetched<V> {
         // A value that was there in the end has been missed before.
         if source != Source::Hit {
             self.count(source);
         }
         Fetched { value: landed.value, source, age: landed.age }
-    }
-
-    /// The flight that a caller was in, in this role, has come to an error.
-    pub(crate) fn failed_for(&self, role: Role) {
-        if role == Role::Followed {
-            self.counters.add(Count::Joins);
-        }
     }
 
     /// The value of a refresh, for the caller that did it; the old one if it came to nothing.
@@ -134,24 +154,5 @@ impl<V, S> Inner<V, S> {
             return Err(Error::Overloaded);
         }
         Ok(calling)
-    }
-}
-
-impl<V> Landed<V> {
-    /// Goes on with the panic of the value's `Clone` in a caller that had this role in its flight, if the load was its own.
-    pub(crate) fn panic_if_own(&self, role: Role) {
-        if let Some(panicked) = &self.panicked
-            && role != Role::Followed
-        {
-            panicked.resume();
-        }
-    }
-
-    /// Where it comes from, for a caller that had this role in its flight.
-    pub(crate) fn source(&self, role: Role) -> Source {
-        match role {
-            Role::Followed => Source::Joined,
-            _ => self.source,
-        }
     }
 }

@@ -35,13 +35,12 @@ impl Sharing {
     }
 }
 
-/// Whether a request is made of a store that does not answer.
+/// What becomes of a request while the breaker is open, as the store has not answered of late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// Not for a while.
-    Breaker,
-    /// All the same: it cannot be made later.
-    Always,
+pub(crate) enum IfOpen {
+    Refuse,
+    /// It is made all the same: it cannot be made later.
+    Ask,
 }
 
 impl<V, S> Inner<V, S> {
@@ -53,11 +52,11 @@ impl<V, S> Inner<V, S> {
         S: Store<Q, V>,
         F: Future<Output = Result<T, S::Error>>,
     {
-        self.ask_with::<Q, T, F>(Patience::Breaker, request).await
+        self.ask_with::<Q, T, F>(IfOpen::Refuse, request).await
     }
 
     #[inline]
-    pub(crate) async fn ask_with<Q, T, F>(&self, patience: Patience, request: impl FnOnce() -> F) -> Result<T, Failure>
+    pub(crate) async fn ask_with<Q, T, F>(&self, if_open: IfOpen, request: impl FnOnce() -> F) -> Result<T, Failure>
     where
         Q: ?Sized,
         S: Store<Q, V>,
@@ -66,7 +65,7 @@ impl<V, S> Inner<V, S> {
         if self.store.lease().is_none() {
             return request().await.map_err(|error| self.refused(error));
         }
-        self.ask_server(patience, request).await
+        self.ask_server(if_open, request).await
     }
 
     /// Nobody else is asked, so there is nothing to be done about a store that fails but to say so.
@@ -85,14 +84,14 @@ impl<V, S> Inner<V, S> {
         Failure::new(error, true)
     }
 
-    async fn ask_server<Q, T, F>(&self, patience: Patience, request: impl FnOnce() -> F) -> Result<T, Failure>
+    async fn ask_server<Q, T, F>(&self, if_open: IfOpen, request: impl FnOnce() -> F) -> Result<T, Failure>
     where
         Q: ?Sized,
         S: Store<Q, V>,
         F: Future<Output = Result<T, S::Error>>,
     {
         let (lease, sharing) = self.store.lease().zip(self.sharing.as_ref()).expect("there are leases");
-        let allowed = if patience == Patience::Always { Allowed::Yes } else { sharing.breaker.allows(self.now()) };
+        let allowed = if if_open == IfOpen::Ask { Allowed::Yes } else { sharing.breaker.allows(self.now()) };
         let _probe = match allowed {
             Allowed::Yes => None,
             Allowed::Probe => Some(OnDrop(|| sharing.breaker.probed(self.now(), self.config.random()))),

@@ -21,12 +21,27 @@ impl TimeLimit {
 
     /// How long this thread has. `None`: for as long as it takes.
     pub(crate) fn left() -> Option<Duration> {
-        UNTIL.get().map(|until| until.saturating_duration_since(Instant::now()))
+        time_left(UNTIL.get())
     }
 
     pub(crate) fn is_over() -> bool {
         Self::left().is_some_and(|left| left.is_zero())
     }
+}
+
+/// The moment so much later, or none if there is no such moment.
+pub(crate) fn deadline(after: Duration) -> Option<Instant> {
+    Instant::now().checked_add(after)
+}
+
+/// How long it is until that moment, if there is one.
+pub(crate) fn time_left(until: Option<Instant>) -> Option<Duration> {
+    until.map(|until| until.saturating_duration_since(Instant::now()))
+}
+
+/// Whether that moment has come, if there is one.
+pub(crate) fn is_past(until: Option<Instant>) -> bool {
+    until.is_some_and(|until| until <= Instant::now())
 }
 
 impl Drop for TimeLimit {

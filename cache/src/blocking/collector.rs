@@ -2,7 +2,7 @@
 
 use super::Cache;
 use crate::call::Options;
-use crate::collector::gather::{Gather, Landed};
+use crate::collector::gather::{Gather, Outcomes};
 use crate::entry::Fetched;
 use crate::error::{BoxError, Error};
 use crate::memory::Memory;
@@ -43,7 +43,7 @@ pub struct Collector<K, V, E = BoxError, S = Memory<K, V>> {
 /// Batches that threads run.
 struct Batches<K, V, E> {
     gather: Arc<Gather<K, V, E>>,
-    group: SyncGroup<u64, Landed<V, E>>,
+    group: SyncGroup<u64, Outcomes<V, E>>,
     /// How long a thread waits for a batch that another runs.
     load_timeout: Option<Duration>,
 }
@@ -166,7 +166,7 @@ where
             let keys = missing.into_iter().map(ToOwned::to_owned).collect();
             Ok(self.batches.load(keys))
         };
-        self.cache.load_many(keys, load)
+        self.cache.load_many(keys, None, load)
     }
 }
 

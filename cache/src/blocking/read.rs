@@ -5,13 +5,12 @@ use super::{Refresh, Shared};
 use crate::call::Options;
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::Error;
-use crate::helpers::deadline;
 use crate::inner::{Begun, Flown, Landed, Leave, Seen, Why};
 use crate::plan::Plan;
 use crate::sharing::Failure;
 use crate::store::BlockingStore;
 use crate::time::{Time, block_on, block_on_pinned};
-use crate::time_limit::TimeLimit;
+use crate::time_limit::{TimeLimit, deadline, is_past, time_left};
 use hashbrown::Equivalent;
 use oneflight::{CallError, Role};
 use std::future::Future;
@@ -55,7 +54,7 @@ where
             }));
             None
         };
-        self.read(key, options, loader, &refresh)
+        self.read(key, options.bypass, until, loader, &refresh)
     }
 
     /// Does the refresh that it draws itself.
@@ -76,14 +75,15 @@ where
             let why = Why::Refresh { seen: entry.version(), cost: entry.cost() };
             self.refresh_here(&key.to_owned(), why, until, leave, loader)
         };
-        self.read(key, options, loader, &inline)
+        self.read(key, options.bypass, until, loader, &inline)
     }
 
     #[inline]
     fn read<Q, L>(
         self: &Arc<Self>,
         key: &Q,
-        mut options: Options,
+        bypass: bool,
+        until: Option<Instant>,
         loader: L,
         refresh: Refresh<'_, V, L>,
     ) -> Result<Fetched<V>, Error<E>>
@@ -92,11 +92,10 @@ where
         S: BlockingStore<Q, V>,
         L: FnOnce() -> Result<V, Error<E>>,
     {
-        if options.bypass {
+        if bypass {
             return block_on(self.inner.bypass(None, async { loader() }));
         }
         let now = self.inner.now();
-        let until = options.timeout.and_then(deadline);
         let store = &self.inner.store.0;
         let found = if BlockingStore::<Q, V>::lease(store).is_none() {
             BlockingStore::<Q, V>::get(store, key, now).map_err(|error| self.inner.refused(error))
@@ -107,10 +106,7 @@ where
             Ok(Some(entry)) if entry.is_calm(now) => return Ok(self.inner.fetched(entry, Source::Hit, now)),
             found => found.unwrap_or(None),
         };
-        if let Some(until) = until {
-            options.timeout = Some(until.saturating_duration_since(Instant::now()));
-        }
-        self.read_on(key, options, now, found, loader, refresh)
+        self.read_on(key, until, now, found, loader, refresh)
     }
 
     /// What another process's store says, within the time that the call has.
@@ -128,7 +124,7 @@ where
     fn read_on<Q, L>(
         self: &Arc<Self>,
         key: &Q,
-        options: Options,
+        until: Option<Instant>,
         now: Time,
         found: Option<Entry<V>>,
         loader: L,
@@ -147,7 +143,7 @@ where
             }
             Plan::Load { seen, instead } => (seen, instead),
         };
-        inner.ended(self.load(key, Why::Missing(seen), options.timeout, loader), instead)
+        inner.ended(self.load(key, Why::Missing(seen), until, loader), instead)
     }
 
     /// Joins the flight of `key`, or loads.
@@ -155,7 +151,7 @@ where
         self: &Arc<Self>,
         key: &Q,
         why: Why,
-        timeout: Option<Duration>,
+        until: Option<Instant>,
         loader: L,
     ) -> Result<Fetched<V>, Error<E>>
     where
@@ -163,7 +159,6 @@ where
         L: FnOnce() -> Result<V, Error<E>>,
     {
         let inner = &self.inner;
-        let until = timeout.and_then(deadline);
         let _calling = inner.call(|| inner.loads.hash(key))?;
         let mut loader = Some(loader);
         loop {
@@ -176,17 +171,14 @@ where
             };
             let (flown, role) = if inner.coalescing.load(Ordering::Relaxed) {
                 let mut call = self.group.call(key);
-                let left = until.map(|until| until.saturating_duration_since(Instant::now()));
                 // Past the load timeout the flight takes no newcomers: one of those who leave it leads the next, unless they
                 // have an old value.
-                if let Some(wait) = left.into_iter().chain(inner.config.load_timeout).min() {
+                if let Some(wait) = time_left(until).into_iter().chain(inner.config.load_timeout).min() {
                     call = call.wait_timeout(wait);
                 }
                 match call.run(work) {
                     Ok(outcome) => (outcome.value, outcome.role),
-                    Err(CallError::TimedOut) if until.is_some_and(|until| Instant::now() >= until) => {
-                        return Err(Error::Deadline);
-                    }
+                    Err(CallError::TimedOut) if is_past(until) => return Err(Error::Deadline),
                     Err(CallError::TimedOut) => match why {
                         // The old value will do, unless there is another by now, or it is not to be served any more. When the
                         // back-off is over, somebody leads.
@@ -201,21 +193,13 @@ where
             } else {
                 (work(), Role::Led)
             };
-            match flown {
-                // It gave up waiting for another process; others of this one may go on.
-                None if until.is_some_and(|until| Instant::now() >= until) => return Err(Error::Deadline),
-                // It joined a refresh that came to nothing, or somebody who gave up.
-                None => continue,
-                Some(Err(error)) => {
-                    inner.failed_for(role);
-                    return Err(error);
-                }
-                Some(Ok(landed)) if landed.is_not_what(why, role) => continue,
-                Some(Ok(landed)) => {
-                    let source = landed.source(role);
-                    landed.panic_if_own(role);
-                    return Ok(inner.arrived(landed, source));
-                }
+            // It gave up waiting for another process; others of this one may go on.
+            if flown.is_none() && is_past(until) {
+                return Err(Error::Deadline);
+            }
+            // None if it joined a refresh that came to nothing, say, or somebody who gave up.
+            if let Some(outcome) = inner.outcome(flown, why, role) {
+                return outcome;
             }
         }
     }

@@ -141,19 +141,9 @@ where
             } else {
                 (Box::pin(work()).await, Role::Led)
             };
-            match flown {
-                // It joined a refresh that came to nothing.
-                None => continue,
-                Some(Err(error)) => {
-                    inner.failed_for(role);
-                    return Err(error);
-                }
-                Some(Ok(landed)) if landed.is_not_what(why, role) => continue,
-                Some(Ok(landed)) => {
-                    let source = landed.source(role);
-                    landed.panic_if_own(role);
-                    return Ok(inner.arrived(landed, source));
-                }
+            // None if it joined a refresh that came to nothing, say.
+            if let Some(outcome) = inner.outcome(flown, why, role) {
+                return outcome;
             }
         }
     }
@@ -204,8 +194,7 @@ where
                 if flown.is_none() {
                     self.inner.hangs(self.inner.loads.hash(key));
                 }
-                let flown = flown.flatten();
-                self.inner.refreshed(flown.and_then(Result::ok), entry, source)
+                self.inner.refreshed(flown.flatten().and_then(Result::ok), entry, source)
             }
         }
     }

@@ -7,6 +7,7 @@ use crate::blocking;
 use crate::cache::Cache;
 use crate::config::Config;
 use crate::store::{BlockingStore, Store};
+use oneflight::AsyncGroup;
 use std::fmt;
 use std::future::{Future, ready};
 use std::hash::Hash;
@@ -165,7 +166,7 @@ where
     pub fn build(self) -> Collector<K, V, E, S> {
         let shared = Arc::clone(&self.cache.shared);
         let (cache, gather) = self.gather(&shared.inner.config);
-        Collector { cache, batches: Arc::new(Batches::new(gather)) }
+        Collector { cache, batches: Arc::new(Batches { gather, group: AsyncGroup::new() }) }
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) type Loader<K, V, E> = Box<dyn Fn(Vec<K>) -> Loading<V, E> + Send + S
 pub(crate) type Loading<V, E> = Pin<Box<dyn Future<Output = Vec<Outcome<V, E>>> + Send>>;
 
 /// What a batch has come to, by the places of its keys. `None` where nobody asked any more, and where it was taken.
-pub(crate) type Landed<V, E> = Arc<[RwLock<Option<Outcome<V, E>>>]>;
+pub(crate) type Outcomes<V, E> = Arc<[RwLock<Option<Outcome<V, E>>>]>;
 
 pub(crate) struct Gather<K, V, E> {
     pub(super) window: Duration,
@@ -51,7 +51,7 @@ struct Batch<K, V, E> {
     /// Tells that it takes no further keys before that.
     full: Arc<Event>,
     /// What it has come to, for those who ask for its keys and have not come to its flight before that has ended.
-    landed: Option<Landed<V, E>>,
+    landed: Option<Outcomes<V, E>>,
 }
 
 /// Keys of one batch that somebody asks for, until this is dropped.
@@ -130,7 +130,7 @@ impl<K: Hash + Eq + Clone, V, E> Gather<K, V, E> {
     }
 
     /// What becomes of a batch, from gathering its keys to what they come to.
-    pub(crate) async fn run(self: Arc<Self>, number: u64) -> Landed<V, E> {
+    pub(crate) async fn run(self: Arc<Self>, number: u64) -> Outcomes<V, E> {
         if let Some(landed) = self.landed(number) {
             return landed;
         }
@@ -142,7 +142,7 @@ impl<K: Hash + Eq + Clone, V, E> Gather<K, V, E> {
                 landed[place] = Some(outcome);
             }
         }
-        let landed: Landed<V, E> = landed.into_iter().map(RwLock::new).collect();
+        let landed: Outcomes<V, E> = landed.into_iter().map(RwLock::new).collect();
         // Before the flight ends: whoever comes too late for it finds this.
         let mut state = self.state.lock();
         if let Some(batch) = state.batches.get_mut(&number) {
@@ -152,7 +152,7 @@ impl<K: Hash + Eq + Clone, V, E> Gather<K, V, E> {
         landed
     }
 
-    fn landed(&self, number: u64) -> Option<Landed<V, E>> {
+    fn landed(&self, number: u64) -> Option<Outcomes<V, E>> {
         self.state.lock().batches.get(&number)?.landed.clone()
     }
 
@@ -214,7 +214,7 @@ impl<K, V, E> Asked<K, V, E> {
 impl<K, V: Clone, E> Asked<K, V, E> {
     /// What its keys have come to, in their order. Who is the last to ask for a key takes its value, so that it is copied for the
     /// others alone: if `Clone` panics, the value is still there.
-    pub(crate) fn outcomes(self, landed: &Landed<V, E>) -> Vec<Outcome<V, E>> {
+    pub(crate) fn outcomes(self, landed: &Outcomes<V, E>) -> Vec<Outcome<V, E>> {
         let is_last: Vec<bool> = {
             let state = self.gather.state.lock();
             let askers = &state.batches[&self.batch].askers;

@@ -4,7 +4,7 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
-use super::leased::clock;
+use super::leased::fill_time;
 use super::{Begun, Flown, Inner, Landed, Panicked, Renewals, Side, Why};
 use crate::entry::{Entry, Source};
 use crate::error::Error;
@@ -15,7 +15,7 @@ use crate::nonce::nonce;
 use crate::stats::Count;
 use crate::store::Store;
 use crate::time::Time;
-use crate::time_limit::TimeLimit;
+use crate::time_limit::{TimeLimit, is_past, time_left};
 use event_listener::EventListener;
 use futures_lite::future::or;
 use std::future::Future;
@@ -91,8 +91,8 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             (config.on_deadline, config.on_store_error) = (instead(config.on_deadline), instead(config.on_store_error));
         }
         let fill = match why {
-            Why::Missing(_) | Why::Asked => Fill::read(config, nonce(), clock(now)),
-            Why::Refresh { seen, .. } => Fill::refresh(config, nonce(), seen, clock(now)),
+            Why::Missing(_) | Why::Asked => Fill::read(config, nonce(), fill_time(now)),
+            Why::Refresh { seen, .. } => Fill::refresh(config, nonce(), seen, fill_time(now)),
         };
         let waker = Arc::new(event_listener::Event::new());
         let told = told(Arc::clone(&waker), side.forgets());
@@ -149,7 +149,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
 
     pub(crate) fn step(&mut self, event: Event) {
         self.now = self.inner.now();
-        if let Err(refused) = self.fill.step(event, clock(self.now)) {
+        if let Err(refused) = self.fill.step(event, fill_time(self.now)) {
             panic!("{refused}");
         }
     }
@@ -163,7 +163,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     }
 
     pub(crate) fn is_too_late(&self) -> bool {
-        self.deadline().is_some_and(|deadline| deadline <= Instant::now())
+        is_past(self.deadline())
     }
 
     /// Whether something was pushed since the lease was asked for. If not, the next push wakes the task.
@@ -183,9 +183,8 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
 
     /// Sleeps until something is pushed, or until then. Nothing is lost if it is dropped.
     pub(crate) async fn wait(&mut self, until: fill::Time) -> Event {
-        let left = self.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let sleep = until.saturating_sub(clock(self.inner.now()));
-        let sleep = left.map_or(sleep, |left| left.min(sleep));
+        let sleep = until.saturating_sub(fill_time(self.inner.now()));
+        let sleep = time_left(self.deadline()).map_or(sleep, |left| left.min(sleep));
         let sleep = self.inner.config.timer.sleep(sleep);
         let ticks = async {
             sleep.await;
@@ -244,7 +243,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     /// Renews the lease, if it is to be renewed, until this is dropped.
     pub(crate) fn renewals(&self) -> Option<Renewals<'_>> {
         let at = self.fill.renewal()?;
-        Some(self.side.renew(self.fill.clone(), at.saturating_sub(clock(self.inner.now()))))
+        Some(self.side.renew(self.fill.clone(), at.saturating_sub(fill_time(self.inner.now()))))
     }
 
     /// What the flight brings to its callers.

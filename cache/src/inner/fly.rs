@@ -88,7 +88,8 @@ impl<V, S> Inner<V, S> {
             Some(Ok(value)) => Some(Ok(self.land(key, &mut load, value, [begun, ended], &former, limit).await)),
             failed => {
                 let error = failed.and_then(Result::err);
-                self.failed(&load, error.as_ref(), former.entry.is_some());
+                self.count_failed(error.as_ref());
+                self.back_off(&load, error.as_ref(), former.entry.is_some());
                 error.map(Err)
             }
         }

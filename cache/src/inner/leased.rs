@@ -4,10 +4,11 @@ use super::{Begun, Flight, Flown, Inner, Next, Why};
 use crate::error::Error;
 use crate::fill::{self, Event, Fill, Outcome, Renewal, Token};
 use crate::lease::Lease;
-use crate::sharing::Patience;
+use crate::sharing::IfOpen;
 use crate::stats::Count;
 use crate::store::Store;
 use crate::time::{Time, within};
+use crate::time_limit::time_left;
 use std::convert::Infallible;
 use std::future::Future;
 use std::hash::Hash;
@@ -34,7 +35,7 @@ pub(crate) trait Side: Send + Sync {
 /// Goes on until it is dropped.
 pub(crate) type Renewals<'r> = Pin<Box<dyn Future<Output = Infallible> + Send + 'r>>;
 
-pub(crate) fn clock(time: Time) -> fill::Time {
+pub(crate) fn fill_time(time: Time) -> fill::Time {
     time.since(Time::START)
 }
 
@@ -113,8 +114,7 @@ impl<V, S> Inner<V, S> {
         deadline: Option<Instant>,
     ) -> Result<async_lock::SemaphoreGuard<'_>, Error<E>> {
         self.counters.add(Count::Fallbacks);
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let limit = left.into_iter().chain([self.config.sharing.fill.wait]).min();
+        let limit = time_left(deadline).into_iter().chain([self.config.sharing.fill.wait]).min();
         let turn = self.sharing.as_ref().expect("there are leases").uncached.acquire();
         let permit = within(limit, &self.config.timer, turn).await;
         permit.ok_or_else(|| {
@@ -138,7 +138,7 @@ impl<V, S> Inner<V, S> {
         let lease = self.store.lease()?;
         let asked = self.now();
         let request = || lease.renew(key, fill.token(), self.config.sharing.fill.lease);
-        let renewal = match self.ask_with::<K, _, _>(Patience::Always, request).await {
+        let renewal = match self.ask_with::<K, _, _>(IfOpen::Ask, request).await {
             Ok(true) => Renewal::Renewed,
             Ok(false) => Renewal::Lost,
             Err(_) => Renewal::Failed,
@@ -150,7 +150,7 @@ impl<V, S> Inner<V, S> {
             forget();
             self.counters.add(Count::Lost);
         }
-        fill.renewed(renewal, clock(asked));
-        fill.renewal().map(|at| at.saturating_sub(clock(self.now())))
+        fill.renewed(renewal, fill_time(asked));
+        fill.renewal().map(|at| at.saturating_sub(fill_time(self.now())))
     }
 }

@@ -5,7 +5,7 @@ use crate::config::Put;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::loads::KeyHash;
-use crate::sharing::Patience;
+use crate::sharing::IfOpen;
 use crate::store::Store;
 use crate::time::at_once;
 use std::hash::Hash;
@@ -47,9 +47,9 @@ impl<V, S> Inner<V, S> {
         let written = match weighed {
             Some((weight, entry)) => {
                 let put = || self.store.put_weighed(key, entry, weight, self.now());
-                self.ask_with::<Q, _, _>(Patience::Always, put).await
+                self.ask_with::<Q, _, _>(IfOpen::Ask, put).await
             }
-            None => self.ask_with::<Q, _, _>(Patience::Always, || self.store.remove(key)).await,
+            None => self.ask_with::<Q, _, _>(IfOpen::Ask, || self.store.remove(key)).await,
         };
         let mut removed = None;
         if is_put && let Err(failure) = &written {
@@ -57,7 +57,7 @@ impl<V, S> Inner<V, S> {
             if !is_shared {
                 removed = self.store.remove(key).await.ok();
             } else if !failure.is_ambiguous {
-                removed = self.ask_with::<Q, _, _>(Patience::Always, || self.store.remove(key)).await.ok();
+                removed = self.ask_with::<Q, _, _>(IfOpen::Ask, || self.store.remove(key)).await.ok();
             }
         }
         drop(ends);
@@ -127,7 +127,7 @@ impl<V, S> Inner<V, S> {
             }
             forget();
         });
-        let cleared = self.ask_with::<K, _, _>(Patience::Always, || self.store.clear()).await;
+        let cleared = self.ask_with::<K, _, _>(IfOpen::Ask, || self.store.clear()).await;
         drop(ends);
         drop(writing);
         let displaced = cleared.map_err(|failure| Error::Store(failure.error))?;

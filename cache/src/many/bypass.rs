@@ -1,7 +1,7 @@
 //! Several keys past the cache.
 
-use super::batch::counted;
 use super::each_once;
+use super::fly::counted;
 use crate::entry::Fetched;
 use crate::error::{Error, OfEach};
 use crate::inner::Inner;

@@ -1,17 +1,18 @@
 //! Several keys of a store with leases, loaded together.
 
-use super::batch::counted;
+use super::fly::counted;
 use super::together::{all, together};
 use crate::error::OfEach;
 use crate::fill::{self, Event, Outcome};
-use crate::inner::{Flight, Flown, Inner, Next, Side, Why, clock};
+use crate::inner::{Flight, Flown, Inner, Next, Side, Why, fill_time};
 use crate::store::Store;
+use crate::time_limit::time_left;
 use futures_lite::future::or;
 use hashbrown::HashSet;
 use std::future::{Future, pending, poll_fn};
 use std::hash::Hash;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// So many requests of a batch are on at once, at most. All at once, those of ten thousand keys would take longer than a store
 /// waits for an answer.
@@ -82,8 +83,8 @@ impl<V, S> Inner<V, S> {
         waiting: &mut Vec<Waiting<'f, K, V, E, S>>,
     ) -> Vec<(usize, Flight<'f, K, V, E, S>)> {
         let until = waiting.iter().map(|(_, _, until)| *until).min().expect("some wait");
-        let left = waiting[0].1.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let sleep = until.saturating_sub(clock(self.now()));
+        let left = time_left(waiting[0].1.deadline());
+        let sleep = until.saturating_sub(fill_time(self.now()));
         let mut sleep = self.config.timer.sleep(left.map_or(sleep, |left| left.min(sleep)));
         let (is_due, pushed) = poll_fn(|cx| {
             let is_due = sleep.as_mut().poll(cx).is_ready();

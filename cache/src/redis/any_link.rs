@@ -2,8 +2,10 @@
 
 use super::error::Error;
 use super::link::{Link, TaskLink};
+use super::name::Name;
 use super::push::Pushes;
-use crate::time::BoxFuture;
+use super::steps::Steps;
+use crate::fill::Token;
 use redis::{Pipeline, Value};
 use std::sync::Arc;
 
@@ -17,6 +19,19 @@ pub(crate) enum AnyLink {
     Cluster(ClusterLink),
 }
 
+impl Steps<AnyLink> {
+    /// Gives a lease up beside whatever else goes on, and waits for nothing.
+    pub(crate) fn abandon(self: &Arc<Self>, mut name: Name, token: Token) {
+        let steps = Arc::clone(self);
+        let release = Box::pin(async move { _ = steps.release(&mut name, token).await });
+        match self.link() {
+            AnyLink::Single(link) => link.spawn(release),
+            #[cfg(feature = "redis-cluster")]
+            AnyLink::Cluster(link) => link.spawn(release),
+        }
+    }
+}
+
 impl Link for AnyLink {
     async fn send(&self, commands: Pipeline) -> Result<Vec<Value>, Error> {
         match self {
@@ -24,14 +39,6 @@ impl Link for AnyLink {
             Self::Single(link) => Box::pin(link.send(commands)).await,
             #[cfg(feature = "redis-cluster")]
             Self::Cluster(link) => Box::pin(link.send(commands)).await,
-        }
-    }
-
-    fn spawn(&self, work: BoxFuture) {
-        match self {
-            Self::Single(link) => link.spawn(work),
-            #[cfg(feature = "redis-cluster")]
-            Self::Cluster(link) => link.spawn(work),
         }
     }
 

@@ -34,8 +34,6 @@ pub(crate) use single::TaskLink;
 
 use super::error::Error;
 use super::push::Pushes;
-#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
-use crate::time::BoxFuture;
 use redis::{Pipeline, Value};
 use std::future::Future;
 use std::sync::Arc;
@@ -47,10 +45,6 @@ pub(crate) trait Link: Send + Sync + 'static {
     ///
     /// For threads it is ready at once.
     fn send(&self, commands: Pipeline) -> impl Future<Output = Result<Vec<Value>, Error>> + Send;
-
-    /// Sees to it that `work` is done, beside whatever else goes on. Only for tasks.
-    #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
-    fn spawn(&self, work: BoxFuture);
 
     /// Sends the commands before long, and waits for nothing: what comes of them does not matter.
     fn hint(&self, commands: Pipeline);

@@ -24,10 +24,6 @@ use std::sync::{Arc, OnceLock};
 pub(crate) enum PushedMessage {
     /// One more channel is listened to. Until now something may have happened there that nobody has told.
     Listening,
-    /// The connection broke, or one channel was lost: until the next [`Listening`](Self::Listening) something may not be told.
-    Broken,
-    /// A value of the key was published, or its lease given up.
-    Released(u64),
     /// Another store has written the key.
     Written(u64),
     /// Another store has written all keys.
@@ -166,34 +162,27 @@ impl Pushes {
     /// The connection of this number, or one that it is made of, broke or is given up: no channel is listened to. What it
     /// confirms later does not count, as the thread that reads from it may be late.
     pub(super) fn broke(&self, connection: u64) {
-        let all = {
-            let mut state = self.state.lock();
-            if connection < state.connection {
-                return;
-            }
-            state.connection = connection + 1;
-            let mut any = false;
-            for channel in state.channels.values() {
-                any |= channel.listening.swap(false, Ordering::AcqRel);
-            }
-            if any { state.all.clone() } else { Vec::new() }
-        };
-        all.iter().for_each(|told| told(PushedMessage::Broken));
+        let mut state = self.state.lock();
+        if connection < state.connection {
+            return;
+        }
+        state.connection = connection + 1;
+        for channel in state.channels.values() {
+            channel.listening.store(false, Ordering::Release);
+        }
     }
 
     /// The server has said that the channel is not listened to any more over the connection of this number.
     #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
     pub(super) fn lost(&self, connection: u64, channel: &[u8]) {
         let Ok(channel) = str::from_utf8(channel) else { return };
-        let all = {
-            let state = self.state.lock();
-            if connection < state.connection {
-                return;
-            }
-            let Some(entry) = state.channels.get(channel) else { return };
-            if entry.listening.swap(false, Ordering::AcqRel) { state.all.clone() } else { Vec::new() }
-        };
-        all.iter().for_each(|told| told(PushedMessage::Broken));
+        let state = self.state.lock();
+        if connection < state.connection {
+            return;
+        }
+        if let Some(entry) = state.channels.get(channel) {
+            entry.listening.store(false, Ordering::Release);
+        }
     }
 
     /// A message has come.
@@ -213,12 +202,14 @@ impl Pushes {
             (keys, state.all.clone())
         };
         let (push, pushed) = match what {
-            What::Released => (Push::Released, PushedMessage::Released(id)),
-            What::Written => (Push::Written, PushedMessage::Written(id)),
-            What::AllWritten => (Push::Written, PushedMessage::AllWritten),
+            What::Released => (Push::Released, None),
+            What::Written => (Push::Written, Some(PushedMessage::Written(id))),
+            What::AllWritten => (Push::Written, Some(PushedMessage::AllWritten)),
         };
         keys.iter().for_each(|told| told(push));
-        all.iter().for_each(|told| told(pushed));
+        if let Some(pushed) = pushed {
+            all.iter().for_each(|told| told(pushed));
+        }
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Server<L> {
 
 /// When a request looks at the generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum When {
+pub(crate) enum LookWhen {
     /// If the last look was too long ago.
     Over,
     /// Then, and always if it costs no round trip of its own.
@@ -46,17 +46,17 @@ impl<L: Link> Server<L> {
     pub(crate) async fn send(
         &self,
         names: &mut [Name],
-        when: When,
+        when: LookWhen,
         commands: impl Fn(&mut Pipeline, &Name) + Send + Sync,
     ) -> Result<Vec<Value>, Error> {
         let look = self.generation.look();
         let apart = self.link.is_cluster();
         let is_due = match when {
             _ if self.generation.is_fixed() => false,
-            When::Over => look.over,
-            When::Cheap => look.over || !apart,
-            When::Always => true,
-            When::Unknown => false,
+            LookWhen::Over => look.over,
+            LookWhen::Cheap => look.over || !apart,
+            LookWhen::Always => true,
+            LookWhen::Unknown => false,
         };
         let (number, looks) = match look.number {
             Some(number) if !is_due || !apart => (number, is_due),
@@ -139,7 +139,7 @@ impl<L: Link> Server<L> {
         &self,
         script: &Script,
         name: &mut Name,
-        when: When,
+        when: LookWhen,
         arguments: &[&[u8]],
     ) -> Result<Value, Error> {
         let commands = |pipeline: &mut Pipeline, name: &Name| script.by_hash(pipeline, &script.keys(name), arguments);
@@ -153,7 +153,7 @@ impl<L: Link> Server<L> {
         &self,
         script: &Script,
         name: &mut Name,
-        when: When,
+        when: LookWhen,
         arguments: &[&[u8]],
     ) -> Result<Value, Error> {
         let commands = |pipeline: &mut Pipeline, name: &Name| script.in_full(pipeline, &script.keys(name), arguments);

@@ -13,6 +13,7 @@ use crate::fill::{Epoch, Token};
 use crate::lease::Publication;
 use crate::nonce::nonce;
 use crate::time::Time;
+use crate::time_limit::{deadline, is_past, time_left};
 use futures_lite::future::or;
 use std::future::Future;
 use std::sync::Arc;
@@ -98,7 +99,7 @@ impl<L: Link> Held<L> {
     }
 
     pub(crate) async fn renew(&mut self, ttl: Duration) -> Result<bool, Error> {
-        let renewed_until = Instant::now().checked_add(ttl);
+        let renewed_until = deadline(ttl);
         let life = ttl.saturating_add(GRACE);
         // If no answer comes, or nobody waits for it, it may end sooner than it did.
         let before = self.until;
@@ -114,7 +115,7 @@ impl<L: Link> Held<L> {
 
     /// Renews it at once and then each third of `ttl`, until it is lost or `pause` says that it is enough.
     pub(crate) async fn keep<P: Future<Output = bool>>(&mut self, ttl: Duration, mut pause: impl FnMut(Duration) -> P) {
-        let left = |until: Option<Instant>| until.map_or(ttl, |until| until.saturating_duration_since(Instant::now()));
+        let left = |until| time_left(until).unwrap_or(ttl);
         loop {
             // An answer is waited for no longer than it lasts. Without one it is asked for again, while there is time.
             let limit = left(self.until);
@@ -128,7 +129,7 @@ impl<L: Link> Held<L> {
     }
 
     pub(crate) fn is_lost(&self) -> bool {
-        self.is_over || self.until.is_some_and(|until| until <= Instant::now())
+        self.is_over || is_past(self.until)
     }
 
     pub(crate) async fn store(&mut self, value: &[u8], life: Duration) -> Result<Publication, Error> {

@@ -9,7 +9,7 @@ use super::name::{CHANNELS, Name, Names};
 use super::push::PushedMessage;
 use super::reply::{self, Raw, Taken};
 use super::script;
-use super::server::{Server, When};
+use super::server::{LookWhen, Server};
 use crate::fill::{Epoch, Token, Version};
 use crate::lease::{Publication, Push, Told, ToldWritten, Watch, Written};
 use crate::many::together::{all, together};
@@ -63,7 +63,7 @@ impl<L: Link> Steps<L> {
     }
 
     pub(crate) async fn read(&self, name: &mut Name) -> Result<Option<Raw>, Error> {
-        let replies = self.server.send(std::slice::from_mut(name), When::Over, read_command).await?;
+        let replies = self.server.send(std::slice::from_mut(name), LookWhen::Over, read_command).await?;
         let mut replies = replies.into_iter();
         reply::raw(replies.next(), replies.next())
     }
@@ -82,7 +82,7 @@ impl<L: Link> Steps<L> {
         let count = names.len();
         let mut found = Vec::with_capacity(count);
         for some in names.chunks_mut(TOGETHER) {
-            match self.server.send(some, When::Over, read_command).await {
+            match self.server.send(some, LookWhen::Over, read_command).await {
                 Ok(replies) => {
                     let mut replies = replies.into_iter();
                     found.extend(some.iter().map(|_| reply::raw(replies.next(), replies.next())));
@@ -128,7 +128,7 @@ impl<L: Link> Steps<L> {
         let (lease, life) = (lasting(lease), lasting(epoch_life));
         let (token, epoch) = (reply::written(token), reply::written(nonce()));
         let arguments = [&token, lease.as_bytes(), life.as_bytes(), &epoch, written];
-        reply::taken(self.server.run(&script::ACQUIRE, name, When::Cheap, &arguments).await?, seen)
+        reply::taken(self.server.run(&script::ACQUIRE, name, LookWhen::Cheap, &arguments).await?, seen)
     }
 
     pub(crate) async fn publish(
@@ -142,7 +142,7 @@ impl<L: Link> Steps<L> {
         let (token, epoch, keep) = (reply::written(token), reply::written(epoch), kept(keep));
         let hint = self.hint(b'r', name);
         let arguments = [&token, epoch.as_slice(), value, keep.as_bytes(), hint.channel(), hint.message()];
-        let done = reply::publication(self.server.run(&script::PUBLISH, name, When::Cheap, &arguments).await?)?;
+        let done = reply::publication(self.server.run(&script::PUBLISH, name, LookWhen::Cheap, &arguments).await?)?;
         if matches!(done, Publication::Stored | Publication::Late) {
             self.push(&hint);
         }
@@ -159,7 +159,7 @@ impl<L: Link> Steps<L> {
     ) -> Result<bool, Error> {
         let (token, lease, life) = (reply::written(token), lasting(lease), epoch_life.map(lasting).unwrap_or_default());
         let arguments = [token.as_slice(), lease.as_bytes(), life.as_bytes()];
-        reply::yes(&self.server.run(&script::RENEW, name, When::Unknown, &arguments).await?)
+        reply::yes(&self.server.run(&script::RENEW, name, LookWhen::Unknown, &arguments).await?)
     }
 
     /// Whether it was this token's.
@@ -167,7 +167,8 @@ impl<L: Link> Steps<L> {
         let token = reply::written(token);
         let hint = self.hint(b'r', name);
         let arguments = [&token, hint.channel(), hint.message()];
-        let released = reply::yes(&self.server.run_in_full(&script::RELEASE, name, When::Unknown, &arguments).await?)?;
+        let released =
+            reply::yes(&self.server.run_in_full(&script::RELEASE, name, LookWhen::Unknown, &arguments).await?)?;
         if released {
             self.push(&hint);
         }
@@ -177,14 +178,14 @@ impl<L: Link> Steps<L> {
     pub(crate) async fn put(&self, name: &mut Name, value: &[u8], keep: Keep) -> Result<(), Error> {
         let (keep, hint) = (kept(keep), self.hint(b'w', name));
         let arguments = [value, keep.as_bytes(), hint.channel(), hint.message()];
-        self.server.run(&script::PUT, name, When::Always, &arguments).await?;
+        self.server.run(&script::PUT, name, LookWhen::Always, &arguments).await?;
         self.push(&hint);
         Ok(())
     }
 
     pub(crate) async fn remove(&self, name: &mut Name) -> Result<(), Error> {
         let hint = self.hint(b'w', name);
-        self.server.run(&script::INVALIDATE, name, When::Always, &[hint.channel(), hint.message()]).await?;
+        self.server.run(&script::INVALIDATE, name, LookWhen::Always, &[hint.channel(), hint.message()]).await?;
         self.push(&hint);
         Ok(())
     }
@@ -236,7 +237,6 @@ impl<L: Link> Steps<L> {
                 generation.doubt();
                 told(Written::Any);
             }
-            PushedMessage::Broken | PushedMessage::Released(_) => {}
         };
         self.server.link.pushes().watch_all(self.channels(), Box::new(told))
     }

@@ -5,7 +5,6 @@ use super::builder::Builder;
 use super::codec::{Bytes, Codec};
 use super::error::Error;
 use super::key::CacheKey;
-use super::link::Link;
 use super::values::Values;
 use crate::entry::Entry;
 use crate::fill::{Epoch, Token};
@@ -13,7 +12,6 @@ use crate::lease::{Acquired, Announces, Claim, Lease, Publication, Told, ToldWri
 use crate::store::{FoundMany, Store};
 use crate::time::Time;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Keeps values on a Redis or Valkey server, and says which of the processes that share it loads. With the feature `redis-smol` or
@@ -148,11 +146,7 @@ where
     }
 
     fn abandon(&self, key: &K, token: Token) {
-        let steps = Arc::clone(&self.0.steps);
-        let mut name = steps.name(key);
-        self.0.steps.link().spawn(Box::pin(async move {
-            let _ = steps.release(&mut name, token).await;
-        }));
+        self.0.steps.abandon(self.0.steps.name(key), token);
     }
 
     fn is_ambiguous(&self, error: &Error) -> bool {

@@ -4,14 +4,12 @@ use super::any_link::AnyLink;
 use super::builder::Builder;
 use super::error::Error;
 use super::key::CacheKey;
-use super::link::Link;
 use super::standalone::{Held, Leases};
 use crate::lease::Publication;
 use futures_lite::future::or;
 use futures_timer::Delay;
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Leases without a cache: of several processes one does something, and the others need not. With the feature `redis-smol` or
@@ -313,13 +311,9 @@ impl HeldLease {
 
 impl Drop for HeldLease {
     fn drop(&mut self) {
-        if self.0.is_over {
-            return;
+        if !self.0.is_over {
+            self.0.steps.abandon(self.0.name.clone(), self.0.token);
         }
-        let (steps, mut name, token) = (Arc::clone(&self.0.steps), self.0.name.clone(), self.0.token);
-        self.0.steps.link().spawn(Box::pin(async move {
-            let _ = steps.release(&mut name, token).await;
-        }));
     }
 }
 

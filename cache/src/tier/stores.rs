@@ -4,7 +4,7 @@ use super::Tiered;
 use super::near::Writing;
 use crate::entry::Entry;
 use crate::fill::{Epoch, Token};
-use crate::lease::{Acquired, Announces, BlockingLease, Claim, Lease, Publication, Told, Watch};
+use crate::lease::{Acquired, Announces, BlockingLease, Claim, Lease, Publication, Told, Watch, leases};
 use crate::store::{BlockingStore, FoundMany, Store};
 use crate::time::Time;
 use hashbrown::Equivalent;
@@ -70,10 +70,6 @@ where
     fn evictions(&self) -> u64 {
         self.far.evictions()
     }
-}
-
-fn leases<L>(lease: Option<&L>) -> &L {
-    lease.expect("only a store with leases is asked for one")
 }
 
 impl<Q, K, V, S> Lease<Q, V> for Tiered<K, V, S>

@@ -5,7 +5,7 @@ use crate::error::{Error, Message};
 use crate::fill::{self, Event, Version};
 use crate::inner::{Why, copy};
 use crate::lease::{Acquired, Claim, Lease, Publication};
-use crate::sharing::{Failure, Patience};
+use crate::sharing::{Failure, IfOpen};
 use crate::stats::Count;
 use crate::store::Store;
 use crate::time::Time;
@@ -167,8 +167,8 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         S: Store<K, V>,
     {
         // Also of a store that is left alone for a while, if it keeps some near: that is removed without it.
-        let patience = if self.near_writes.is_some() { Patience::Always } else { Patience::Breaker };
-        let removed = self.inner.ask_with::<K, _, _>(patience, || self.inner.store.remove(self.key)).await;
+        let if_open = if self.near_writes.is_some() { IfOpen::Ask } else { IfOpen::Refuse };
+        let removed = self.inner.ask_with::<K, _, _>(if_open, || self.inner.store.remove(self.key)).await;
         drop(removed);
     }
 

@@ -8,8 +8,6 @@ use super::subscriber::Subscriber;
 use super::{Limits, Link};
 use crate::redis::error::Error;
 use crate::redis::push::Pushes;
-#[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
-use crate::time::BoxFuture;
 use redis::{Client, Pipeline, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -47,13 +45,7 @@ impl Link for BlockingLink {
         self.pool.exchange(&commands)
     }
 
-    /// Does it at once: nothing here waits for another task.
-    #[cfg(any(feature = "redis-smol", feature = "redis-tokio"))]
-    fn spawn(&self, work: BoxFuture) {
-        crate::time::block_on(work);
-    }
-
-    /// At once, as above. No server that is reached like this needs hints apart.
+    /// At once. No server that is reached like this needs hints apart.
     fn hint(&self, commands: Pipeline) {
         let _ = self.pool.exchange(&commands);
     }

@@ -74,7 +74,6 @@ pub(crate) struct Nodes {
 impl Way for Cluster {
     type Connection = Nodes;
     type Listening = ClusterConnection;
-    const REPAIRS_ITSELF: bool = true;
     const IS_CLUSTER: bool = true;
 
     /// Without a sender the client subscribes to nothing by itself, and repairs the connections all the same.

@@ -124,7 +124,7 @@ impl<W: Way> Listener<W> {
             // Before it looks: what comes after that wakes it.
             let woken = self.woken.listen();
             let Some(silent) = self.pushes.upgrade().map(|pushes| pushes.silent()) else { return };
-            if W::REPAIRS_ITSELF && line.is_broken.swap(false, Ordering::SeqCst) {
+            if W::IS_CLUSTER && line.is_broken.swap(false, Ordering::SeqCst) {
                 // The old one may be the only way to servers that are there, so it is kept until there is another.
                 line.health.answers();
                 if let Ok(anew) = self.way.listen(self.limits, self.sender(line)).await {
@@ -144,7 +144,7 @@ impl<W: Way> Listener<W> {
                 continue;
             }
             pauses.reset();
-            if W::REPAIRS_ITSELF {
+            if W::IS_CLUSTER {
                 if is_silent(woken, ROUNDS).await {
                     self.look_for(&connection, line).await;
                 }
@@ -194,13 +194,13 @@ impl<W: Way> Listener<W> {
         }
     }
 
-    /// Whether the connection is of any use after this. What repairs itself is, unless nothing at all is listened to for long: then
+    /// Whether the connection is of any use after this. A cluster's is, unless nothing at all is listened to for long: then
     /// perhaps none of the servers that it knows is there any more, and it asks no others.
     fn judge(&self, line: &Line, error: &RedisError) {
-        if W::REPAIRS_ITSELF && self.pushes.upgrade().is_some_and(|pushes| !pushes.listened_to().is_empty()) {
+        if W::IS_CLUSTER && self.pushes.upgrade().is_some_and(|pushes| !pushes.listened_to().is_empty()) {
             return line.health.answers();
         }
-        let may_be_late = W::REPAIRS_ITSELF || error.is_timeout();
+        let may_be_late = W::IS_CLUSTER || error.is_timeout();
         if !may_be_late || line.health.is_dead(self.limits) {
             line.is_broken.store(true, Ordering::SeqCst);
         }
@@ -227,7 +227,7 @@ impl<W: Way> Listener<W> {
         let number = line.number.load(Ordering::Relaxed);
         match (kind, &data[..]) {
             (PushKind::Disconnection, _) => {
-                if W::REPAIRS_ITSELF {
+                if W::IS_CLUSTER {
                     self.renumber(line);
                 } else {
                     line.is_broken.store(true, Ordering::SeqCst);

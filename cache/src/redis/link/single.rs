@@ -52,7 +52,6 @@ impl Tasks<Single> {
 impl Way for Single {
     type Connection = MultiplexedConnection;
     type Listening = MultiplexedConnection;
-    const REPAIRS_ITSELF: bool = false;
     const IS_CLUSTER: bool = false;
 
     fn connect(
@@ -85,7 +84,7 @@ impl Way for Single {
         connection.clone().subscribe(channels).await
     }
 
-    /// It does not repair itself.
+    /// It is no cluster.
     async fn is_there(_connection: &MultiplexedConnection, _channel: &str) -> bool {
         true
     }

@@ -27,10 +27,7 @@ pub(crate) trait Way: fmt::Debug + Send + Sync + 'static {
     /// One that is there to listen, and carries no commands of others.
     type Listening: Send + Sync + 'static;
 
-    /// Whether both connect again by themselves when they break, or a part of them.
-    const REPAIRS_ITSELF: bool;
-
-    /// See [`Link::is_cluster`].
+    /// See [`Link::is_cluster`]. If so, both connections repair themselves when they break, or a part of them.
     const IS_CLUSTER: bool;
 
     /// Connects within the limits. The sender is told if it breaks, unless it repairs itself.
@@ -56,11 +53,11 @@ pub(crate) trait Way: fmt::Debug + Send + Sync + 'static {
     /// Subscribes to the channels, and waits for the server's answer. If some fail, the others are subscribed to all the same.
     fn subscribe(connection: &Self::Listening, channels: &[Arc<str>]) -> impl Future<Output = RedisResult<()>> + Send;
 
-    /// Whether the server of the channel answers, and has it, as far as is known here. Only for what repairs itself, and begins to
-    /// if not.
+    /// Whether the server of the channel answers, and has it, as far as is known here. Only for a cluster: if not, it begins to
+    /// repair itself.
     fn is_there(connection: &Self::Listening, channel: &str) -> impl Future<Output = bool> + Send;
 
-    /// Waits for any answer. Only for what does not repair itself.
+    /// Waits for any answer. Not for a cluster.
     fn ping(connection: &mut Self::Listening) -> impl Future<Output = RedisResult<()>> + Send;
 }
 
@@ -136,6 +133,11 @@ impl<W: Way> Tasks<W> {
         };
         Self { shared: Arc::new(shared), pushes }
     }
+
+    /// Sees to it that `work` is done, beside whatever else goes on.
+    pub(crate) fn spawn(&self, work: BoxFuture) {
+        self.shared.runtime.spawn(work);
+    }
 }
 
 impl<W: Way> Link for Tasks<W> {
@@ -144,10 +146,6 @@ impl<W: Way> Link for Tasks<W> {
             return Ok(Vec::new());
         }
         self.shared.runtime.entered(self.shared.send(commands)).await
-    }
-
-    fn spawn(&self, work: BoxFuture) {
-        self.shared.runtime.spawn(work);
     }
 
     fn hint(&self, commands: Pipeline) {
@@ -207,14 +205,14 @@ impl<W: Way> Shared<W> {
                     return Err(Error::odd("something was pushed in place of a reply"));
                 }
                 // The client sees to that in a cluster.
-                if !W::REPAIRS_ITSELF && replies.iter().any(reply::is_demoted) && self.retreats.may() {
+                if !W::IS_CLUSTER && replies.iter().any(reply::is_demoted) && self.retreats.may() {
                     self.give_up(health);
                     self.listener.renew();
                 }
                 Ok(replies)
             }
             Err(Failure { error, is_timeout }) => {
-                if W::REPAIRS_ITSELF {
+                if W::IS_CLUSTER {
                     self.judge_repairs(health, &error);
                 } else if !is_timeout || health.is_dead(self.limits) {
                     self.give_up(health);
@@ -224,7 +222,7 @@ impl<W: Way> Shared<W> {
         }
     }
 
-    /// What repairs itself does so by way of the servers that it knows. If none of these is there any more, it looks for them again
+    /// A cluster repairs itself by way of the servers that it knows. If none of these is there any more, it looks for them again
     /// and again, without a pause, and for no others. So when nobody has answered for long, be it with a refusal, the addresses that
     /// were given are asked.
     fn judge_repairs(self: &Arc<Self>, health: &Arc<Health>, error: &Error) {

@@ -57,6 +57,10 @@ fn commands<const N: usize>(commands: [&[&str]; N]) -> Pipeline {
     pipeline
 }
 
+async fn get(link: &impl Link, key: &str) -> Result<Value, Error> {
+    link.send(commands([&["GET", key]])).await.map(|mut replies| replies.remove(0))
+}
+
 fn text(value: &str) -> Value {
     Value::BulkString(value.as_bytes().to_vec())
 }

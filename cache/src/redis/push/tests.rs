@@ -43,7 +43,7 @@ fn own_writes_are_not_told_and_own_releases_are() {
         pushes.heard(b"c", &message(what, OWN, 7));
     }
     assert_eq!(*log.lock(), [Push::Released]);
-    assert_eq!(*all_log.lock(), [PushedMessage::Released(7)]);
+    assert_eq!(*all_log.lock(), [], "of a release only those who watch its key");
 }
 
 #[test]
@@ -58,13 +58,12 @@ fn who_watches_everything_is_told_of_each_key() {
     pushes.heard(b"c", &message('w', 1, 7));
     pushes.heard(b"d", &message('a', 1, 0));
     pushes.broke(0);
-    pushes.broke(0);
     assert!(!watch.is_listening());
-    use PushedMessage::{AllWritten, Broken, Listening, Written};
-    assert_eq!(*log.lock(), [Listening, Listening, Written(7), AllWritten, Broken], "broken once");
+    use PushedMessage::{AllWritten, Listening, Written};
+    assert_eq!(*log.lock(), [Listening, Listening, Written(7), AllWritten]);
     drop(watch);
     pushes.heard(b"c", &message('w', 1, 7));
-    assert_eq!(log.lock().len(), 5, "not after it was dropped");
+    assert_eq!(log.lock().len(), 4, "not after it was dropped");
 }
 
 #[test]
@@ -108,8 +107,7 @@ fn a_channel_that_is_lost_is_silent_and_the_others_are_not() {
     assert_eq!(pushes.silent(), [Arc::<str>::from("c")]);
     pushes.listens(1, b"c");
     assert!(watch.is_listening() && all.is_listening());
-    use PushedMessage::{Broken, Listening};
-    assert_eq!(*all_log.lock(), [Listening, Listening, Broken, Listening], "broken once");
+    assert_eq!(*all_log.lock(), [PushedMessage::Listening; 3]);
     assert_eq!(*log.lock(), [Push::Listening, Push::Listening]);
 }
 

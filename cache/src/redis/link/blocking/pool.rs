@@ -4,7 +4,7 @@ use crate::redis::error::Error;
 use crate::redis::link::Limits;
 use crate::redis::link::limits::Retreats;
 use crate::redis::reply;
-use crate::time_limit::TimeLimit;
+use crate::time_limit::{TimeLimit, deadline, time_left};
 use parking_lot::{Condvar, Mutex};
 use redis::{Client, Cmd, Connection, ConnectionAddr, Pipeline, RedisConnectionInfo, Value};
 use std::net::ToSocketAddrs;
@@ -91,7 +91,7 @@ impl Pool {
 
     /// Waits until fewer connections are in use than there may be.
     fn turn(&self, limit: Duration) -> Result<Turn<'_>, Error> {
-        let end = Instant::now().checked_add(limit);
+        let end = deadline(limit);
         let mut state = self.state.lock();
         while state.in_use >= self.limits.connections {
             let timed_out = match end {
@@ -179,9 +179,9 @@ fn share(limit: Duration, addresses: usize) -> Duration {
 
 /// Says who it is, and which database it uses.
 fn greet(connection: &mut Connection, settings: &RedisConnectionInfo, limit: Duration) -> Result<(), Error> {
-    let end = Instant::now().checked_add(limit);
+    let end = deadline(limit);
     let mut ask = |command: &Cmd| {
-        let left = end.map_or(limit, |end| end.saturating_duration_since(Instant::now()));
+        let left = time_left(end).unwrap_or(limit);
         let left =
             Some(left).filter(|left| !left.is_zero()).ok_or_else(|| Error::odd("there was no connection in time"))?;
         connection.set_read_timeout(Some(left))?;

@@ -25,7 +25,15 @@ fn send(link: &BlockingLink, commands: Pipeline) -> Result<Vec<Value>, Error> {
 }
 
 fn get(link: &BlockingLink, key: &str) -> Result<Value, Error> {
-    send(link, commands([&["GET", key]])).map(|mut replies| replies.remove(0))
+    block_on(super::get(link, key))
+}
+
+fn make_several_connections(link: &BlockingLink) {
+    thread::scope(|scope| {
+        (0..4).for_each(|_| {
+            scope.spawn(|| send(link, commands([&["BLPOP", "nothing", "0.2"]])).unwrap());
+        });
+    });
 }
 
 #[test]
@@ -68,12 +76,8 @@ fn a_script_on_another_type_says_so() {
 fn a_server_that_is_killed_is_away_and_works_when_it_is_back() {
     let mut server = Server::start();
     let link = link(&server.url(), patient());
-    // Several connections, all of which the server forgets.
-    thread::scope(|scope| {
-        (0..4).for_each(|_| {
-            scope.spawn(|| send(&link, commands([&["BLPOP", "nothing", "0.2"]])).unwrap());
-        });
-    });
+    // The server forgets all of them.
+    make_several_connections(&link);
     server.kill();
     for _ in 0..3 {
         assert!(is_away(&get(&link, "a")));
@@ -86,11 +90,7 @@ fn a_server_that_is_killed_is_away_and_works_when_it_is_back() {
 fn after_a_restart_at_most_one_command_of_several_connections_fails() {
     let mut server = Server::start();
     let link = link(&server.url(), patient());
-    thread::scope(|scope| {
-        (0..4).for_each(|_| {
-            scope.spawn(|| send(&link, commands([&["BLPOP", "nothing", "0.2"]])).unwrap());
-        });
-    });
+    make_several_connections(&link);
     server.restart();
     assert!(is_away(&get(&link, "a")), "it may have been carried out");
     assert_eq!(get(&link, "a").unwrap(), Value::Nil);
@@ -287,12 +287,7 @@ fn a_server_that_was_demoted_is_left_for_the_one_that_has_its_name() {
     let link = link(&proxy.url(), patient());
     let (watching, told) = watch(&link, "c", 7);
     assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
-    // Several connections.
-    thread::scope(|scope| {
-        (0..4).for_each(|_| {
-            scope.spawn(|| send(&link, commands([&["BLPOP", "nothing", "0.2"]])).unwrap());
-        });
-    });
+    make_several_connections(&link);
     let set = |value: &str| send(&link, commands([&["SET", "a", value]])).unwrap();
     servers[0].follow(&servers[1]);
     let (start, before) = (Instant::now(), proxy.accepted());

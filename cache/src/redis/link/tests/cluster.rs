@@ -1,9 +1,10 @@
 //! For tasks, to a cluster.
 
-use super::places::{Place, everywhere};
+use super::places::{Place, a_hundred_tasks_get_their_own_values, everywhere, is_sent_once_though_its_reply_is_lost};
 use super::server::Server;
 use super::{
-    LONG, OWN, SHORT, SLACK, all_are_listened_to, answer, commands, eventually, is_away, message, patient, text, watch,
+    LONG, OWN, SHORT, SLACK, all_are_listened_to, answer, commands, eventually, get, is_away, message, patient, text,
+    watch,
 };
 use crate::lease::Push;
 use crate::redis::error::Error;
@@ -70,10 +71,6 @@ pub(super) fn connected(place: &Place, link: &ClusterLink) {
     eventually("it is connected", || place.run(get(link, "a")).is_ok());
 }
 
-pub(super) async fn get(link: &ClusterLink, key: &str) -> Result<Value, Error> {
-    link.send(commands([&["GET", key]])).await.map(|mut replies| replies.remove(0))
-}
-
 #[test]
 fn each_command_has_its_reply_and_what_fails_does_so_in_its_place() {
     let server = one_node();
@@ -92,18 +89,7 @@ fn each_command_has_its_reply_and_what_fails_does_so_in_its_place() {
 fn a_hundred_tasks_get_their_own_values_of_two_servers_ten_thousand_times() {
     let servers = two_nodes();
     everywhere(|place| {
-        let link = Arc::new(link(place, &servers[0], patient()));
-        place.run_all((0..100).map(|worker| {
-            let link = Arc::clone(&link);
-            async move {
-                for number in 0..100 {
-                    let (key, value) = (format!("{worker}-{}", number % 7), format!("{worker} {number}"));
-                    let replies = link.send(commands([&["SET", &key, &value], &["GET", &key]])).await.unwrap();
-                    assert_eq!(replies, [Value::Okay, text(&value)]);
-                }
-            }
-        }));
-        drop(link);
+        a_hundred_tasks_get_their_own_values(place, link(place, &servers[0], patient()));
     });
     for server in &servers {
         assert!(server.ask::<usize>(&["DBSIZE"]) > 100, "both have some of the 700 keys");
@@ -154,7 +140,6 @@ fn a_channel_whose_slot_has_moved_is_listened_to_where_it_is_now() {
         let wait_for = |message| while all.recv_timeout(LONG).unwrap() != message {};
         wait_for(PushedMessage::Listening);
         give_slot(&servers, 1);
-        wait_for(PushedMessage::Broken);
         wait_for(PushedMessage::Listening);
         assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
         assert!(watching.is_listening() && watching_all.is_listening());
@@ -419,15 +404,7 @@ fn a_command_whose_reply_is_lost_is_sent_once() {
     everywhere(|place| {
         let link = link(place, &server, SHORT);
         connected(place, &link);
-        answer(|| place.run(link.send(commands([&["SET", "count", "0"]]))));
-        for number in 1..4 {
-            server.pause();
-            assert!(is_away(&place.run(link.send(commands([&["INCR", "count"]])))));
-            server.resume();
-            let is = |number: u32| answer(|| place.run(get(&link, "count"))) == text(&number.to_string());
-            eventually("the server does it", || is(number));
-            assert!(is(number));
-        }
+        is_sent_once_though_its_reply_is_lost(place, &server, &link);
     });
 }
 

@@ -1,9 +1,9 @@
 //! A cluster all of whose servers have been replaced, and none of those that the client knows can say so.
 
-use super::cluster::{connected, get, goes_on_alone, link, two_nodes};
+use super::cluster::{connected, goes_on_alone, link, two_nodes};
 use super::fake::Fake;
 use super::places::{Place, everywhere};
-use super::{LONG, OWN, SHORT, eventually, text, watch};
+use super::{LONG, OWN, SHORT, eventually, get, text, watch};
 use crate::lease::Push;
 use crate::redis::link::ClusterLink;
 use std::sync::Arc;

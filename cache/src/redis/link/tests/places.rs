@@ -1,7 +1,12 @@
 //! Where a link for tasks is made, and where it is used.
 
+use super::server::Server;
+use super::{answer, commands, eventually, get, is_away, text};
 use crate::redis::error::Error;
+use crate::redis::link::Link;
+use redis::Value;
 use std::future::Future;
+use std::sync::Arc;
 
 /// A runtime of tokio lives as long as this.
 pub(super) struct Place {
@@ -73,6 +78,33 @@ impl Place {
                 }
             }),
         }
+    }
+}
+
+pub(super) fn a_hundred_tasks_get_their_own_values(place: &Place, link: impl Link) {
+    let link = Arc::new(link);
+    place.run_all((0..100).map(|worker| {
+        let link = Arc::clone(&link);
+        async move {
+            for number in 0..100 {
+                let (key, value) = (format!("{worker}-{}", number % 7), format!("{worker} {number}"));
+                let replies = link.send(commands([&["SET", &key, &value], &["GET", &key]])).await.unwrap();
+                assert_eq!(replies, [Value::Okay, text(&value)]);
+            }
+        }
+    }));
+}
+
+/// A command, which the server carries out when nobody waits for its reply any more.
+pub(super) fn is_sent_once_though_its_reply_is_lost(place: &Place, server: &Server, link: &impl Link) {
+    answer(|| place.run(link.send(commands([&["SET", "count", "0"]]))));
+    for number in 1..4 {
+        server.pause();
+        assert!(is_away(&place.run(link.send(commands([&["INCR", "count"]])))));
+        server.resume();
+        let is = |number: u32| answer(|| place.run(get(link, "count"))) == text(&number.to_string());
+        eventually("the server does it", || is(number));
+        assert!(is(number));
     }
 }
 

@@ -1,11 +1,12 @@
 //! For tasks, to one server.
 
 use super::fake::Fake;
-use super::places::{Place, everywhere};
+use super::places::{Place, a_hundred_tasks_get_their_own_values, everywhere, is_sent_once_though_its_reply_is_lost};
 use super::proxy::Proxy;
 use super::server::Server;
 use super::{
-    LONG, OWN, SHORT, SLACK, all_are_listened_to, answer, commands, eventually, is_away, message, patient, text, watch,
+    LONG, OWN, SHORT, SLACK, all_are_listened_to, answer, commands, eventually, get, is_away, message, patient, text,
+    watch,
 };
 use crate::lease::Push;
 use crate::redis::error::Error;
@@ -16,10 +17,6 @@ use std::time::{Duration, Instant};
 
 fn link(place: &Place, url: &str, limits: Limits) -> TaskLink {
     place.make(|| TaskLink::open(url, limits, OWN))
-}
-
-async fn get(link: &TaskLink, key: &str) -> Result<Value, Error> {
-    link.send(commands([&["GET", key]])).await.map(|mut replies| replies.remove(0))
 }
 
 #[test]
@@ -39,18 +36,7 @@ fn each_command_has_its_reply_and_what_fails_does_so_in_its_place() {
 fn a_hundred_tasks_get_their_own_values_ten_thousand_times() {
     let server = Server::start();
     everywhere(|place| {
-        let link = Arc::new(link(place, &server.url(), patient()));
-        place.run_all((0..100).map(|worker| {
-            let link = Arc::clone(&link);
-            async move {
-                for number in 0..100 {
-                    let (key, value) = (format!("{worker}-{}", number % 7), format!("{worker} {number}"));
-                    let replies = link.send(commands([&["SET", &key, &value], &["GET", &key]])).await.unwrap();
-                    assert_eq!(replies, [Value::Okay, text(&value)]);
-                }
-            }
-        }));
-        drop(link);
+        a_hundred_tasks_get_their_own_values(place, link(place, &server.url(), patient()));
     });
 }
 
@@ -113,15 +99,7 @@ fn a_command_whose_reply_is_lost_is_sent_once() {
     let server = Server::start();
     everywhere(|place| {
         let link = link(place, &server.url(), SHORT);
-        answer(|| place.run(link.send(commands([&["SET", "count", "0"]]))));
-        for number in 1..4 {
-            server.pause();
-            assert!(is_away(&place.run(link.send(commands([&["INCR", "count"]])))));
-            server.resume();
-            let is = |number: u32| answer(|| place.run(get(&link, "count"))) == text(&number.to_string());
-            eventually("the server does it", || is(number));
-            assert!(is(number));
-        }
+        is_sent_once_though_its_reply_is_lost(place, &server, &link);
     });
 }
 
@@ -144,11 +122,11 @@ fn all_who_wait_for_a_connection_share_the_failure() {
         let start = Instant::now();
         place.run_all((0..20).map(|_| {
             let link = Arc::clone(&link);
-            async move { assert!(is_away(&get(&link, "a").await)) }
+            async move { assert!(is_away(&get(&*link, "a").await)) }
         }));
         assert!(start.elapsed() < SHORT.connect * 5 + SLACK, "not one after the other: {:?}", start.elapsed());
         server.resume();
-        assert_eq!(answer(|| place.run(get(&link, "a"))), Value::Nil);
+        assert_eq!(answer(|| place.run(get(&*link, "a"))), Value::Nil);
         drop(link);
     });
 }
@@ -323,7 +301,7 @@ fn what_is_spawned_is_done() {
         let (sender, receiver) = std::sync::mpsc::channel();
         let shared = Arc::clone(&link);
         link.spawn(Box::pin(async move {
-            let _ = sender.send(get(&shared, "a").await.is_ok());
+            let _ = sender.send(get(&*shared, "a").await.is_ok());
         }));
         assert!(receiver.recv_timeout(LONG).unwrap());
     });
