@@ -413,13 +413,20 @@ mod tests {
     /// CASES F5. Only from in here can a waiter be woken for nothing without luck.
     #[test]
     fn wake_ups_for_nothing_neither_prolong_nor_shorten_a_timed_wait() {
-        const LIMIT: Duration = Duration::from_millis(50);
+        // A waiter has to be woken before its time is up. Where the machine is too busy for that, another round is made.
+        let limits = [50, 1_000, 8_000].map(Duration::from_millis);
+        assert!(limits.into_iter().any(is_woken_in_its_time), "no waiter was woken within {limits:?}");
+    }
+
+    /// Wakes a waiter for nothing until its time is up. Whether it was woken before.
+    fn is_woken_in_its_time(limit: Duration) -> bool {
         let group: SyncGroup<u32, u32> = SyncGroup::new();
         let lead = group.try_lead(&1).expect("no flight is on");
+        let mut woken = 0;
         thread::scope(|scope| {
             let waiter = scope.spawn(|| {
                 let begun = Instant::now();
-                let result = group.call(&1).wait_timeout(LIMIT).run(|| 1);
+                let result = group.call(&1).wait_timeout(limit).run(|| 1);
                 (result.map(|outcome| outcome.value), begun.elapsed())
             });
             let slot = loop {
@@ -429,23 +436,22 @@ mod tests {
                 }
             };
             let begun = Instant::now();
-            let mut woken = 0;
             while !waiter.is_finished() {
-                assert!(begun.elapsed() < 200 * LIMIT, "each wake-up has set the time limit back");
+                assert!(begun.elapsed() < Duration::from_secs(30), "each wake-up has set the time limit back");
                 slot.with(|shared| shared.tasks.landing(&slot)).queue.notify_all();
                 woken += 1;
                 // Long enough for the waiter to go back to sleep, and shorter than its limit.
-                thread::sleep(LIMIT / 10);
+                thread::sleep(limit / 10);
             }
             let (result, waited) = waiter.join().expect("it does not panic");
             assert_eq!(result, Err(CallError::TimedOut));
-            assert!(waited >= LIMIT, "{waited:?}");
-            assert!(woken > 0);
+            assert!(waited >= limit, "{waited:?}");
             // Where followers find the value holds it too.
             assert_eq!(Arc::strong_count(&slot), 3, "the waiter has left nothing behind");
             drop(lead);
             assert_eq!(Arc::strong_count(&slot), 1, "nor has the flight");
         });
         assert_eq!(group.in_flight(), 0);
+        woken > 0
     }
 }

@@ -1,6 +1,7 @@
 //! E2: threads that wait for each other in a circle, with feature `deadlock-detection`.
 
 use crate::support::callers::{Blown, Caller, Callers, blow, error_of};
+use crate::support::in_time::in_time;
 use crate::support::limits::{until, within_limit};
 use crate::support::way::{AnyGroup, Options, Way, group};
 use core::panic::AssertUnwindSafe;
@@ -136,26 +137,40 @@ pub(crate) fn e2_a_circle_that_a_take_over_makes_possible_is_refused_too<W: Way>
 #[test]
 fn e2_a_circle_with_a_bounded_wait_in_it_is_not_reported() {
     within_limit(|| {
-        let group: Arc<SyncGroup<u32, Inner>> = Arc::new(SyncGroup::new());
-        let both_lead = Arc::new(Barrier::new(2));
-        let bounded = thread::spawn({
-            let (group, both_lead) = (Arc::clone(&group), Arc::clone(&both_lead));
-            move || {
-                group.do_call(&1, || {
-                    both_lead.wait();
-                    group.do_call_wait_timeout(&2, Duration::from_millis(50), || Ok(0)).unwrap_or_else(Err)
-                })
-            }
+        in_time([50], |limit| is_circle_with_a_bounded_wait(limit, false));
+        in_time([50, 1_000, 10_000], |limit| is_circle_with_a_bounded_wait(limit, true));
+    });
+}
+
+/// Whether two threads waited for each other, one of them for `limit` at most. If that one begins, the other may come too late.
+fn is_circle_with_a_bounded_wait(limit: Duration, bounded_begins: bool) -> bool {
+    let group: &SyncGroup<u32, Inner> = &SyncGroup::new();
+    let both_lead = &Barrier::new(2);
+    let timed_out = Err(CallError::TimedOut);
+    let unbounded = thread::scope(|scope| {
+        let bounded = scope.spawn(|| {
+            group.do_call(&1, || {
+                both_lead.wait();
+                if !bounded_begins {
+                    until("the other one waits", || group.waiters(&1) == 1);
+                }
+                group.do_call_wait_timeout(&2, limit, || Ok(0)).unwrap_or_else(Err)
+            })
         });
         let unbounded = group.do_call(&2, || {
             both_lead.wait();
+            if bounded_begins {
+                until("the other one waits, or has", || group.waiters(&2) == 1 || bounded.is_finished());
+            }
             group.call(&1).run(|| Ok(0)).map_or_else(Err, |outcome| outcome.value)
         });
-        let timed_out = Err(CallError::TimedOut);
         assert_eq!(bounded.join().expect("it does not panic"), timed_out);
-        assert_eq!(unbounded, timed_out, "it got the other's value");
-        assert_eq!(group.in_flight(), 0);
+        unbounded
     });
+    assert_eq!(group.in_flight(), 0);
+    let is_late = bounded_begins && unbounded == Ok(0);
+    assert!(is_late || unbounded == timed_out, "it got the other's value: {unbounded:?}");
+    !is_late
 }
 
 /// E2: who leads several keys is waited for through each of them.

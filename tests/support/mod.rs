@@ -4,6 +4,7 @@ pub(crate) mod acting;
 pub(crate) mod callers;
 pub(crate) mod executors;
 pub(crate) mod gate;
+pub(crate) mod in_time;
 pub(crate) mod limits;
 pub(crate) mod sync_ways;
 pub(crate) mod task_ways;

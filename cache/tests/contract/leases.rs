@@ -1,8 +1,10 @@
 //! A store that several processes share. Each process is a cache of its own here; the store is a model.
 
+use crate::support::in_time::in_time;
 use crate::support::limits::until;
 use crate::support::model::ModelStore;
 use crate::support::run::{Running, Runs, failure, loading, refreshing, run, told, uncalled};
+use crate::support::thread_way::Threads;
 use crate::support::way::{AnyCache, Fail, Made, Refreshes, SECOND, TTL, Way, builder};
 use oneflight_cache::fill::Token;
 use oneflight_cache::lease::{Acquired, BlockingLease, Claim, Publication};
@@ -95,7 +97,9 @@ pub(crate) fn of_two_processes_one_loads_and_the_other_gets_its_value<W: Way>() 
 
 /// K4.
 pub(crate) fn k4_the_lease_of_a_holder_that_died_is_taken_over_when_it_ends<W: Way>() {
-    let (server, clock, a, b) = two_processes::<W>(|builder| builder);
+    // However far the clock is moved on while whoever has taken over stands still.
+    let patient = SECOND * 6_000;
+    let (server, clock, a, b) = two_processes::<W>(|builder| builder.lease(patient).lease_wait(patient));
     hold(&server, "k", 7, SECOND);
     let waiting = [waiting::<W>(&a, "k", Ok(1)), waiting::<W>(&b, "k", Ok(1))];
     assert!(waiting.iter().all(|caller| !caller.has_ended()));
@@ -423,27 +427,44 @@ fn a_task_does_not_call_its_loader_while_another_process_loads() {
 #[test]
 fn a_thread_waits_for_another_process_no_longer_than_it_may() {
     crate::support::limits::within_limit(|| {
-        let (server, clock) = server();
-        let cache = builder::<u32>(&clock).store(server.another_process()).timer(|duration| async move {
-            smol::Timer::after(duration).await;
-        });
-        let cache = std::sync::Arc::new(cache.build_blocking());
-        hold(&server, "k", 7, SECOND * 60);
+        let (cache, _server) = thread_beside_a_holder();
         let begun = std::time::Instant::now();
-        let limited = cache.call("k").timeout(Duration::from_millis(50)).get_or_load(|| Ok(1));
+        let limited = cache.call("k").timeout(Duration::from_millis(50)).get_or_load(uncalled());
         assert!(matches!(limited, Err(Error::Deadline)));
         assert!(begun.elapsed() >= Duration::from_millis(50));
-        let other = cache.clone();
-        let limited = std::thread::spawn(move || {
-            other.call("k").timeout(Duration::from_secs(3)).get_or_load(|| Ok(1)).map(|found| found.value)
+        goes_on_after(|cache, limit| cache.call("k").timeout(limit).get_or_load(uncalled()).map(drop));
+    });
+}
+
+/// A cache for threads whose sleeps take their time, and the server, where another process holds "k" and does nothing.
+fn thread_beside_a_holder() -> (Cache<Threads>, Store) {
+    let (server, clock) = server();
+    hold(&server, "k", 7, SECOND * 60);
+    (awake(builder::<u32>(&clock).store(server.another_process())).build_blocking(), server)
+}
+
+/// Whoever follows a call that gives up waiting for another process waits on.
+fn goes_on_after(limited: fn(&Cache<Threads>, Duration) -> Result<(), Error<Fail>>) {
+    in_time([500, 3_000, 15_000], |limit| {
+        let (cache, server) = thread_beside_a_holder();
+        let leader = run({
+            let cache = cache.clone();
+            move || limited(&cache, limit)
         });
-        until("it waits", || cache.stats().held > 3);
-        let follower = cache.clone();
-        let follower = std::thread::spawn(move || follower.get_or_load("k", || Ok(2)).unwrap().value);
-        until("it follows", || cache.waiters("k") == 1);
-        assert!(matches!(limited.join().unwrap(), Err(Error::Deadline)));
+        until("it waits, or has", || cache.stats().held > 0 || leader.has_ended());
+        let follower = run({
+            let cache = cache.clone();
+            move || told(cache.get_or_load("k", || Ok(2)))
+        });
+        let mut follows = false;
+        until("it follows, or is too late", || {
+            follows |= cache.waiters("k") == 1;
+            follows || leader.has_ended()
+        });
+        assert!(matches!(leader.end(), Err(Error::Deadline)));
         BlockingLease::<str, u32>::release(&server, "k", 7).unwrap();
-        assert_eq!(follower.join().unwrap(), 2);
+        assert_eq!(follower.end(), (2, Source::Loaded));
+        follows
     });
 }
 
@@ -451,28 +472,21 @@ fn a_thread_waits_for_another_process_no_longer_than_it_may() {
 #[test]
 fn a_batch_of_a_thread_waits_for_another_process_no_longer_than_it_may() {
     crate::support::limits::within_limit(|| {
-        let (server, clock) = server();
-        let cache = awake(builder::<u32>(&clock).store(server.another_process())).build_blocking();
-        hold(&server, "k", 7, SECOND * 60);
+        let (cache, _server) = thread_beside_a_holder();
         let load = |keys: Vec<&str>| {
             assert_eq!(keys, ["b"]);
             Ok(vec![1])
         };
-        let limited = cache.call_many(["b", "k"]).timeout(Duration::from_millis(50)).get_or_load(load);
-        assert!(matches!(limited, Err(Error::Deadline)));
-        assert_eq!(*cache.get("b").unwrap().unwrap(), 1);
-        let (other, held) = (cache.clone(), cache.stats().held);
-        let limited = run(move || {
-            let call = other.call_many(["k"]).timeout(Duration::from_secs(3));
-            call.get_or_load(|_| unreachable!("another process loads"))
+        // If its time is up before it begins to load, it does not.
+        in_time([50, 1_000, 10_000], |limit| {
+            let limited = cache.call_many(["b", "k"]).timeout(limit).get_or_load(load);
+            assert!(matches!(limited, Err(Error::Deadline)));
+            cache.get("b").unwrap().is_some_and(|value| *value == 1)
         });
-        until("it waits", || cache.stats().held > held);
-        let follower = cache.clone();
-        let follower = run(move || told(follower.get_or_load("k", || Ok(2))));
-        until("it follows", || cache.waiters("k") == 1);
-        assert!(matches!(limited.end(), Err(Error::Deadline)));
-        BlockingLease::<str, u32>::release(&server, "k", 7).unwrap();
-        assert_eq!(follower.end(), (2, Source::Loaded));
+        goes_on_after(|cache, limit| {
+            let call = cache.call_many(["k"]).timeout(limit);
+            call.get_or_load(|_| unreachable!("another process loads")).map(drop)
+        });
     });
 }
 

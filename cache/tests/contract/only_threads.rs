@@ -2,41 +2,67 @@
 
 use super::leases::server;
 use crate::support::gate::Gate;
+use crate::support::in_time::in_time;
 use crate::support::limits::{until, within_limit};
 use crate::support::model::Failure;
-use crate::support::run::{Runs, failure, joining, loading, refreshing, run, told, uncalled};
+use crate::support::run::{Running, Runs, failure, loading, refreshing, run, told, uncalled};
 use crate::support::stores::{Map, Request};
 use crate::support::thread_way::Threads;
-use crate::support::way::{AnyCache, Fail, Refreshes, SECOND, TTL, Way, builder, cache, cache_in, inline_cache};
-use oneflight_cache::{Error, Policy, Source, Tiered};
+use crate::support::way::{
+    Answer, AnyCache, Fail, Made, Refreshes, SECOND, TTL, Way, builder, cache, cache_in, inline_cache,
+};
+use oneflight_cache::{Error, Memory, Policy, Source, Tiered};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 const EAGER: Policy = Policy::Eager { window: 0.5 };
 /// Passes soon.
 const SOON: Duration = Duration::from_millis(20);
-/// For what must begin before it has passed.
-const LONG: Duration = Duration::from_secs(5);
+/// Time limits of loads, one after another: others join a load only in its time.
+const LIMITS: [u64; 3] = [50, 1_000, 10_000];
+
+/// Callers of `key` that wait for the load that is on. `None` if one was too late, which shows in that not all wait at once.
+fn waiting<const N: usize>(
+    cache: &<Threads as Way>::Cache<u32, Memory<String, u32>>,
+    key: &'static str,
+    loader: impl Fn() -> Result<u32, Fail> + Clone + Send + 'static,
+) -> Option<[Running<Answer<u32>>; N]> {
+    let callers = [(); N].map(|()| {
+        let (cache, loader) = (cache.clone(), loader.clone());
+        run(move || cache.get_or_load(key, loader))
+    });
+    let mut all_wait = false;
+    until("all wait, or one has ended", || {
+        all_wait = cache.waiters(key) == N;
+        all_wait || callers.iter().any(Running::has_ended)
+    });
+    all_wait.then_some(callers)
+}
 
 #[test]
 fn past_the_age_of_a_stuck_load_one_of_those_who_wait_leads_another() {
     within_limit(|| {
-        let (cache, clock) = cache::<Threads, u32>(|builder| builder.load_timeout(SOON));
-        let stuck = loading(&cache, "k", || Ok(1));
-        clock.advance(SECOND);
-        let runs = Runs::default();
-        let callers: Vec<_> = (0..4)
-            .map(|_| {
-                let (cache, loader) = (cache.clone(), runs.returning(Ok(2)));
-                run(move || cache.get_or_load("k", loader))
-            })
-            .collect();
-        for caller in callers {
-            assert_eq!(told(caller.end()).0, 2);
-        }
-        assert_eq!(runs.get(), 1);
-        assert_eq!(told(stuck.end()), (1, Source::Loaded));
-        assert_eq!(told(cache.get_or_load("k", uncalled())).0, 2, "the newer one stays");
+        // The new load takes newcomers for no longer.
+        in_time(LIMITS, |limit| {
+            let (cache, clock) = cache::<Threads, u32>(|builder| builder.load_timeout(limit));
+            let stuck = loading(&cache, "k", || Ok(1));
+            clock.advance(SECOND);
+            let runs = Runs::default();
+            let callers = waiting::<4>(&cache, "k", {
+                let runs = runs.clone();
+                move || {
+                    runs.add();
+                    Ok(2)
+                }
+            });
+            let was_in_time = callers.is_some();
+            for caller in callers.into_iter().flatten() {
+                assert_eq!(told(caller.end()).0, 2);
+            }
+            assert_eq!(told(stuck.end()), (1, Source::Loaded));
+            assert_eq!(told(cache.get_or_load("k", uncalled())).0, 2, "the newer one stays");
+            was_in_time && runs.get() == 1
+        });
     });
 }
 
@@ -44,42 +70,55 @@ fn past_the_age_of_a_stuck_load_one_of_those_who_wait_leads_another() {
 #[test]
 fn i5_an_old_value_is_served_if_the_load_of_another_hangs() {
     within_limit(|| {
-        let set = |builder: crate::support::way::Made<u32>| builder.load_timeout(LONG).stale_if_error(TTL);
-        let (cache, clock) = cache::<Threads, u32>(set);
-        cache.put("k", 1).unwrap();
-        clock.advance(TTL);
-        let stuck = loading(&cache, "k", || Ok(2));
-        let waiting = [(); 3].map(|()| joining(&cache, "k", uncalled()));
-        for caller in waiting {
-            assert_eq!(told(caller.end()), (1, Source::Stale));
-        }
-        // Nobody waits again before the back-off is over, and then one leads.
-        assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Stale));
-        clock.advance(SECOND * 4);
-        assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Loaded));
-        drop(stuck.end());
-        assert_eq!(told(cache.get_or_load("k", uncalled())), (3, Source::Hit));
+        in_time(LIMITS, |limit| {
+            let set = |builder: Made<u32>| builder.load_timeout(limit).stale_if_error(TTL);
+            let (cache, clock) = cache::<Threads, u32>(set);
+            cache.put("k", 1).unwrap();
+            clock.advance(TTL);
+            let stuck = loading(&cache, "k", || Ok(2));
+            let Some(waiting) = waiting::<3>(&cache, "k", || Ok(4)) else {
+                drop(stuck.end());
+                return false;
+            };
+            for caller in waiting {
+                assert_eq!(told(caller.end()), (1, Source::Stale));
+            }
+            // Nobody waits again before the back-off is over, and then one leads.
+            assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Stale));
+            clock.advance(SECOND * 4);
+            assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Loaded));
+            drop(stuck.end());
+            assert_eq!(told(cache.get_or_load("k", uncalled())), (3, Source::Hit));
+            true
+        });
     });
 }
 
 #[test]
 fn what_was_written_meanwhile_is_served_in_place_of_the_old_value() {
     within_limit(|| {
-        let set = |builder: crate::support::way::Made<u32>| builder.load_timeout(LONG).stale_if_error(TTL);
         for invalidates in [false, true] {
-            let (cache, clock) = cache::<Threads, u32>(set);
-            cache.put("k", 1).unwrap();
-            clock.advance(TTL);
-            let stuck = loading(&cache, "k", || Ok(2));
-            let waiting = joining(&cache, "k", || Ok(4));
-            if invalidates {
-                cache.invalidate("k").unwrap();
-                assert_eq!(told(waiting.end()), (4, Source::Loaded));
-            } else {
-                cache.put("k", 3).unwrap();
-                assert_eq!(told(waiting.end()), (3, Source::Hit));
-            }
-            drop(stuck.end());
+            in_time(LIMITS, |limit| {
+                let set = |builder: Made<u32>| builder.load_timeout(limit).stale_if_error(TTL);
+                let (cache, clock) = cache::<Threads, u32>(set);
+                cache.put("k", 1).unwrap();
+                clock.advance(TTL);
+                let stuck = loading(&cache, "k", || Ok(2));
+                let begun = Instant::now();
+                let waiting = waiting::<1>(&cache, "k", || Ok(4));
+                if invalidates {
+                    cache.invalidate("k").unwrap();
+                } else {
+                    cache.put("k", 3).unwrap();
+                }
+                let was_in_time = waiting.is_some() && begun.elapsed() < limit;
+                for caller in waiting.into_iter().flatten().filter(|_| was_in_time) {
+                    let expected = if invalidates { (4, Source::Loaded) } else { (3, Source::Hit) };
+                    assert_eq!(told(caller.end()), expected);
+                }
+                drop(stuck.end());
+                was_in_time
+            });
         }
     });
 }
@@ -87,23 +126,30 @@ fn what_was_written_meanwhile_is_served_in_place_of_the_old_value() {
 #[test]
 fn i5_a_batch_serves_old_values_if_the_loads_of_others_hang() {
     within_limit(|| {
-        let set = |builder: crate::support::way::Made<u32>| builder.load_timeout(LONG).stale_if_error(TTL);
-        let (cache, clock) = cache::<Threads, u32>(set);
-        cache.put("a", 1).unwrap();
-        clock.advance(TTL);
-        let stuck = loading(&cache, "a", || Ok(2));
-        let mut calls = Vec::new();
-        let load = |keys: Vec<&'static str>| {
-            let values = vec![3; keys.len()];
-            calls.push(keys);
-            Ok(values)
-        };
-        let values = cache.get_or_load_many(["b", "a"], load).unwrap();
-        let values: Vec<_> = values.iter().map(|it| (it.value, it.source)).collect();
-        assert_eq!(values, [(3, Source::Loaded), (1, Source::Stale)]);
-        assert_eq!(calls, [["b"]]);
-        assert_eq!(told(cache.get_or_load("a", uncalled())), (1, Source::Stale), "it is held up");
-        drop(stuck.end());
+        in_time(LIMITS, |limit| {
+            let set = |builder: Made<u32>| builder.load_timeout(limit).stale_if_error(TTL);
+            let (cache, clock) = cache::<Threads, u32>(set);
+            cache.put("a", 1).unwrap();
+            clock.advance(TTL);
+            let stuck = loading(&cache, "a", || Ok(2));
+            let mut calls = Vec::new();
+            let load = |keys: Vec<&'static str>| {
+                let values = vec![3; keys.len()];
+                calls.push(keys);
+                Ok(values)
+            };
+            let values = cache.get_or_load_many(["b", "a"], load).unwrap();
+            if calls == [["b", "a"]] {
+                drop(stuck.end());
+                return false;
+            }
+            let values: Vec<_> = values.iter().map(|it| (it.value, it.source)).collect();
+            assert_eq!(values, [(3, Source::Loaded), (1, Source::Stale)]);
+            assert_eq!(calls, [["b"]]);
+            assert_eq!(told(cache.get_or_load("a", uncalled())), (1, Source::Stale), "it is held up");
+            drop(stuck.end());
+            true
+        });
     });
 }
 
@@ -111,30 +157,42 @@ fn i5_a_batch_serves_old_values_if_the_loads_of_others_hang() {
 #[test]
 fn a_batch_looks_near_before_it_serves_the_old_value_of_a_load_that_hangs() {
     within_limit(|| {
-        let (server, clock) = server();
-        let store = Tiered::new(100, SECOND, server.another_process());
-        let builder = builder(&clock).store(store).load_timeout(LONG).stale_if_error(TTL).breaker(1, TTL);
-        let cache = <<Threads as Way>::Cache<u32, _>>::with(builder, Refreshes::Beside);
-        for (key, value) in [("k", 1), ("l", 7)] {
-            cache.put(key, value).unwrap();
-        }
-        clock.advance(TTL);
-        let stuck = ["k", "l"].map(|key| loading(&cache, key, || Ok(2)));
-        let batch = run({
-            let cache = cache.clone();
-            move || cache.get_or_load_many(["l", "k"], |keys| panic!("{keys:?} are there"))
+        in_time(LIMITS, |limit| {
+            let (server, clock) = server();
+            let store = Tiered::new(100, SECOND, server.another_process());
+            let builder = builder(&clock).store(store).load_timeout(limit).stale_if_error(TTL).breaker(1, TTL);
+            let cache = <<Threads as Way>::Cache<u32, _>>::with(builder, Refreshes::Beside);
+            for (key, value) in [("k", 1), ("l", 7)] {
+                cache.put(key, value).unwrap();
+            }
+            clock.advance(TTL);
+            let stuck = ["k", "l"].map(|key| loading(&cache, key, || Ok(2)));
+            let begun = Instant::now();
+            let batch = run({
+                let cache = cache.clone();
+                move || cache.get_or_load_many(["l", "k"], |keys| Ok(vec![9; keys.len()]))
+            });
+            // One that is too late for a load waits for the lease of that, by the clock that stands still.
+            let mut waits = false;
+            until("it waits, or is late", || {
+                waits = cache.waiters("k") == 1 && cache.waiters("l") == 1;
+                waits || begun.elapsed() >= limit
+            });
+            // What was near is not any more.
+            clock.advance(SECOND);
+            server.set_failure(Some(Failure::LosesRequest));
+            cache.set_coalescing(false);
+            assert_eq!(told(cache.refresh("k", || Ok(3))), (3, Source::Loaded));
+            cache.set_coalescing(true);
+            assert_eq!(cache.stats().breaker_opened, 1);
+            let was_in_time = waits && begun.elapsed() < limit;
+            if was_in_time {
+                let values: Vec<_> = batch.end().unwrap().iter().map(|it| (it.value, it.source)).collect();
+                assert_eq!(values, [(7, Source::Stale), (3, Source::Hit)]);
+            }
+            stuck.into_iter().for_each(|stuck| drop(stuck.end()));
+            was_in_time
         });
-        until("it waits", || cache.waiters("k") == 1 && cache.waiters("l") == 1);
-        // What was near is not any more.
-        clock.advance(SECOND);
-        server.set_failure(Some(Failure::LosesRequest));
-        cache.set_coalescing(false);
-        assert_eq!(told(cache.refresh("k", || Ok(3))), (3, Source::Loaded));
-        cache.set_coalescing(true);
-        assert_eq!(cache.stats().breaker_opened, 1);
-        let values: Vec<_> = batch.end().unwrap().iter().map(|it| (it.value, it.source)).collect();
-        assert_eq!(values, [(7, Source::Stale), (3, Source::Hit)]);
-        stuck.into_iter().for_each(|stuck| drop(stuck.end()));
     });
 }
 
@@ -196,23 +254,26 @@ fn calls_of_other_kinds_end_at_their_deadlines_as_well() {
 /// A store without leases may take its time as well.
 #[test]
 fn what_the_store_takes_counts_towards_the_deadline_of_a_call() {
-    const LONG: Duration = Duration::from_secs(2);
     within_limit(|| {
-        let (store, stops) = Map::new();
-        let (cache, _) = cache_in::<Threads, u32, _>(store, |builder| builder);
-        let on = loading(&cache, "k", || Ok(1));
-        let read = stops.next(Request::Get);
-        let limited = run({
-            let cache = cache.clone();
-            move || cache.call("k").timeout(LONG).get_or_load(uncalled())
+        // If it waits as long again, it is late each time.
+        in_time(LIMITS, |limit| {
+            let (store, stops) = Map::new();
+            let (cache, _) = cache_in::<Threads, u32, _>(store, |builder| builder);
+            let on = loading(&cache, "k", || Ok(1));
+            let read = stops.next(Request::Get);
+            let limited = run({
+                let cache = cache.clone();
+                move || cache.call("k").timeout(limit).get_or_load(uncalled())
+            });
+            read.reached.wait();
+            std::thread::sleep(limit);
+            let answered = Instant::now();
+            read.go_on.open();
+            assert!(matches!(limited.end(), Err(Error::Deadline)));
+            let was_in_time = answered.elapsed() < limit;
+            assert_eq!(told(on.end()), (1, Source::Loaded));
+            was_in_time
         });
-        read.reached.wait();
-        std::thread::sleep(LONG);
-        let answered = Instant::now();
-        read.go_on.open();
-        assert!(matches!(limited.end(), Err(Error::Deadline)));
-        assert!(answered.elapsed() < LONG, "it waited as long again");
-        assert_eq!(told(on.end()), (1, Source::Loaded));
     });
 }
 
@@ -265,21 +326,27 @@ fn a_batch_does_not_wait_for_a_load_that_is_stuck() {
 fn a_batch_that_gives_up_waiting_loads_nothing_again() {
     within_limit(|| {
         for ttl in [TTL, Duration::ZERO] {
-            let (cache, _) = cache::<Threads, u32>(|builder| builder.load_timeout(SOON).ttl(ttl));
-            let stuck = loading(&cache, "a", || Ok(1));
-            let mut calls = Vec::new();
-            let load = |keys: Vec<&'static str>| {
-                let values = vec![2; keys.len()];
-                calls.push(keys);
-                Ok(values)
-            };
-            let values = cache.get_or_load_many(["b", "a", "b"], load).unwrap();
-            let values: Vec<_> = values.iter().map(|it| (it.value, it.source)).collect();
-            assert_eq!(values, [(2, Source::Loaded); 3]);
-            assert_eq!(calls, [["b"], ["a"]]);
-            let stats = cache.stats();
-            assert_eq!((stats.loads, stats.hits, stats.joins), (3, 0, 0));
-            drop(stuck.end());
+            in_time(LIMITS, |limit| {
+                let (cache, _) = cache::<Threads, u32>(|builder| builder.load_timeout(limit).ttl(ttl));
+                let stuck = loading(&cache, "a", || Ok(1));
+                let mut calls = Vec::new();
+                let load = |keys: Vec<&'static str>| {
+                    let values = vec![2; keys.len()];
+                    calls.push(keys);
+                    Ok(values)
+                };
+                let values = cache.get_or_load_many(["b", "a", "b"], load).unwrap();
+                let values: Vec<_> = values.iter().map(|it| (it.value, it.source)).collect();
+                assert_eq!(values, [(2, Source::Loaded); 3]);
+                let stats = cache.stats();
+                drop(stuck.end());
+                if calls == [["b", "a"]] {
+                    return false;
+                }
+                assert_eq!(calls, [["b"], ["a"]]);
+                assert_eq!((stats.loads, stats.hits, stats.joins), (3, 0, 0));
+                true
+            });
         }
     });
 }
@@ -287,15 +354,18 @@ fn a_batch_that_gives_up_waiting_loads_nothing_again() {
 #[test]
 fn a_batch_that_gives_up_waiting_has_its_own_error() {
     within_limit(|| {
-        let (cache, _) = cache::<Threads, u32>(|builder| builder.load_timeout(SOON));
-        let stuck = loading(&cache, "a", || Ok(1));
-        let mut calls = 0;
-        let fails = cache.get_or_load_many(["b", "a"], |_| {
-            calls += 1;
-            Err(Fail(7))
+        in_time(LIMITS, |limit| {
+            let (cache, _) = cache::<Threads, u32>(|builder| builder.load_timeout(limit));
+            let stuck = loading(&cache, "a", || Ok(1));
+            let mut calls = Vec::new();
+            let fails = cache.get_or_load_many(["b", "a"], |keys| {
+                calls.push(keys);
+                Err(Fail(7))
+            });
+            assert_eq!((failure(fails), calls.len()), (7, 1));
+            drop(stuck.end());
+            calls == [["b"]]
         });
-        assert_eq!((failure(fails), calls), (7, 1));
-        drop(stuck.end());
     });
 }
 
@@ -312,21 +382,25 @@ impl Clone for Unique {
 #[test]
 fn a_batch_that_gives_up_waiting_has_the_panic_of_its_own_values_clone() {
     within_limit(|| {
-        let (cache, _) = cache::<Threads, Unique>(|builder| builder.load_timeout(SOON));
-        let stuck = loading(&cache, "a", || Ok(Unique));
-        let runs = Runs::default();
-        let batch = run({
-            let (cache, runs) = (cache.clone(), runs.clone());
-            move || {
-                cache.get_or_load_many(["b", "a"], |keys| {
-                    runs.add();
-                    Ok(keys.iter().map(|_| Unique).collect())
-                })
-            }
+        in_time(LIMITS, |limit| {
+            let (cache, _) = cache::<Threads, Unique>(|builder| builder.load_timeout(limit));
+            let stuck = loading(&cache, "a", || Ok(Unique));
+            let (runs, loaded) = (Runs::default(), Runs::default());
+            let batch = run({
+                let (cache, runs, loaded) = (cache.clone(), runs.clone(), loaded.clone());
+                move || {
+                    cache.get_or_load_many(["b", "a"], |keys| {
+                        runs.add();
+                        keys.iter().for_each(|_| loaded.add());
+                        Ok(keys.iter().map(|_| Unique).collect())
+                    })
+                }
+            });
+            assert_eq!(*batch.panic().downcast::<Fail>().unwrap(), Fail(7));
+            assert_eq!(runs.get(), 1);
+            stuck.let_go().panic();
+            loaded.get() == 1
         });
-        assert_eq!(*batch.panic().downcast::<Fail>().unwrap(), Fail(7));
-        assert_eq!(runs.get(), 1);
-        stuck.let_go().panic();
     });
 }
 

@@ -3,6 +3,8 @@
 // Those of the library's own suite.
 #[path = "../../../tests/support/gate.rs"]
 pub(crate) mod gate;
+#[path = "../../../tests/support/in_time.rs"]
+pub(crate) mod in_time;
 #[path = "../../../tests/support/limits.rs"]
 pub(crate) mod limits;
 pub(crate) mod model;

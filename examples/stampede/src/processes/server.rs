@@ -19,7 +19,7 @@ use tempfile::TempDir;
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
 
 /// How long a server may take to start, and to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits for a word on its standard input. If it ends without one, this program was killed: then the server is ended, and its
 /// directory removed. Ctrl-C, which reaches both, is left to this program.

@@ -97,7 +97,7 @@ impl Tally {
     pub(crate) fn look(&mut self, crowd: &mut Crowd, worker: usize, way: Ways) -> Result<Option<u32>, BoxError> {
         self.stored = None;
         crowd.order(&[worker], Order::Look)?;
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(30);
         self.listen(crowd, deadline, |tally| tally.stored.is_some());
         Ok(self.stored.ok_or_else(|| format!("{}: a process does not say what is stored", way.name()))?)
     }

@@ -18,7 +18,7 @@ use super::protocol::{Setup, Terms};
 const KEY: &str = "page";
 
 /// How long the plain client waits for the server, and ours as well: much longer than it takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A way for the callers of one process.
 pub(crate) trait Way: Send + Sync {

@@ -22,7 +22,8 @@ struct Protected<S> {
 
 /// Makes the cache of one process.
 pub(super) fn make(setup: &Setup, loader: Arc<Loader>) -> Result<Box<dyn Way>, BoxError> {
-    let store = RedisStore::builder().prefix(&setup.prefix).response_timeout(PATIENCE).connect_blocking(&setup.url)?;
+    let store = RedisStore::builder().prefix(&setup.prefix).response_timeout(PATIENCE).connect_timeout(PATIENCE);
+    let store = store.connect_blocking(&setup.url)?;
     Ok(if setup.terms.leased {
         Box::new(Protected { cache: cache(setup, store), loader })
     } else {
