@@ -3,6 +3,7 @@
 mod inside;
 mod landing;
 mod lead;
+mod leads;
 mod many;
 mod roster;
 mod slot;
@@ -14,7 +15,8 @@ mod visit;
 pub(crate) use landing::{Landing, Tie};
 pub use lead::Lead;
 pub(crate) use lead::Leading;
-pub(crate) use many::{Batch, Polling, in_order, land_all, missing};
+pub(crate) use leads::{Aftermath, Leads};
+pub(crate) use many::{Batch, Polling, in_order, land_all, missing, refuse_length};
 pub(crate) use roster::{Deposit, TaskId};
 pub(crate) use slot::{Shared, Slot, Wake, flight_waker, own};
 pub(crate) use tasks::{Detach, Drive, OwnedWork, Work};
