@@ -162,7 +162,11 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             Found::Led(id) => Some(lead(id, 1)),
             Found::Joined(id, attempt, unneeded) => {
                 let lead = attempt.map(|attempt| lead(id, attempt));
+                // But for as long as a destructor runs that may call the key: it would wait for this very lead.
+                let note = |thread| lead.iter().for_each(|lead| lead.note_thread(thread));
+                note(ThreadNumber::current());
                 drop(unneeded);
+                note(None);
                 lead
             }
         }
