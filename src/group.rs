@@ -3,6 +3,7 @@
 mod inside;
 mod landing;
 mod lead;
+mod leads;
 mod many;
 mod roster;
 mod slot;
@@ -14,7 +15,8 @@ mod visit;
 pub(crate) use landing::{Landing, Tie};
 pub use lead::Lead;
 pub(crate) use lead::Leading;
-pub(crate) use many::{Batch, Polling, in_order, land_all, missing};
+pub(crate) use leads::{Aftermath, Leads};
+pub(crate) use many::{Batch, Polling, in_order, land_all, missing, refuse_length};
 pub(crate) use roster::{Deposit, TaskId};
 pub(crate) use slot::{Shared, Slot, Wake, flight_waker, own};
 pub(crate) use tasks::{Detach, Drive, OwnedWork, Work};
@@ -160,7 +162,11 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
             Found::Led(id) => Some(lead(id, 1)),
             Found::Joined(id, attempt, unneeded) => {
                 let lead = attempt.map(|attempt| lead(id, attempt));
+                // But for as long as a destructor runs that may call the key: it would wait for this very lead.
+                let note = |thread| lead.iter().for_each(|lead| lead.note_leader(thread));
+                note(ThreadNumber::current());
                 drop(unneeded);
+                note(None);
                 lead
             }
         }

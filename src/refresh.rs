@@ -250,8 +250,11 @@ impl Policy {
     /// ```
     #[must_use]
     pub fn cutoff(&self, freshness: Freshness) -> Duration {
+        let seconds = self.cutoff_seconds(freshness);
         // It is at most the value's life, which is a duration.
-        Duration::try_from_secs_f64(self.cutoff_seconds(freshness)).unwrap_or(Duration::MAX)
+        let nearest = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        let is_short = nearest.as_secs_f64() < seconds;
+        nearest.saturating_add(Duration::from_nanos(is_short.into()))
     }
 
     /// What comes of this policy, by the closed forms in [the module's table](self).
@@ -372,8 +375,9 @@ impl Policy {
 }
 
 impl Freshness {
+    /// Added up without rounding: it is the same at any age.
     fn life(&self) -> f64 {
-        self.age.as_secs_f64() + self.left.as_secs_f64()
+        self.age.saturating_add(self.left).as_secs_f64()
     }
 }
 

@@ -11,7 +11,8 @@
 //! - a guard from `try_lead` asks no predicate and belongs to no thread, so re-entrancy and circles are not reported; its
 //!   followers come by `call`, with all options;
 //! - `do_many` has no options and `run_many` a time limit only, and both go on in a fresh flight where other ways return
-//!   `Abandoned`. They are called with one key here; what only several keys can meet is in `contract/batches.rs`.
+//!   `Abandoned`. They are called with one key here; what only several keys can meet is in `contract/batches.rs` and
+//!   `contract/c_batches.rs`.
 //!
 //! Letters and numbers are those of the cases in the project's list of faults that real users met; rules are those of its
 //! design. Tests that are about one entry point only stand beside the generic ones, in the module of their subject.
@@ -24,6 +25,8 @@ mod support;
 mod a_left_behind;
 #[path = "contract/batches.rs"]
 mod batches;
+#[path = "contract/c_batches.rs"]
+mod c_batches;
 #[path = "contract/c_destructors.rs"]
 mod c_destructors;
 #[path = "contract/c_panics.rs"]

@@ -12,6 +12,7 @@
 //! | several keys | | `many`, `many_told` | |
 //! | the value once it has landed | `landed` | | |
 //! | closures and works that call the group when they are dropped | `destructors` | `destructors` | |
+//! | several keys that call the group when they are dropped | | `many_destructors` | `many_destructors` |
 //! | several keys whose work fails | | `many_errors` | `many_errors` |
 
 #[path = "tasks/by_hand.rs"]
@@ -32,6 +33,8 @@ mod landed;
 mod leaving;
 #[path = "tasks/many.rs"]
 mod many;
+#[path = "tasks/many_destructors.rs"]
+mod many_destructors;
 #[path = "tasks/many_errors.rs"]
 mod many_errors;
 #[path = "tasks/many_told.rs"]

@@ -42,7 +42,8 @@ impl<'a, C, I> CallMany<'a, C, I> {
     }
 
     /// How long the call may take, as of [`Call::timeout`](crate::Call::timeout). Then it ends with [`Error::Deadline`], or with old
-    /// values if each key that has come to nothing has one that may be served [if a load fails](crate::Builder::stale_if_error).
+    /// values if each key that has come to nothing has one that may be served [if a load fails](crate::Builder::stale_if_error). Among
+    /// those count all keys that others load, if it waits for one of these when its time is up: also such as have been loaded by then.
     ///
     /// What a task loads is dropped then, and those who wait for one of these keys load it themselves. A thread's load of the keys that
     /// it leads is not interrupted, and the time that it takes is not counted while it waits for the others after that. With a store

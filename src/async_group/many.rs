@@ -4,7 +4,10 @@ use super::AsyncGroup;
 use super::mapped::Mapped;
 use super::place::{Arrival, Place};
 use crate::error::{CallError, one_error_for_all};
-use crate::group::{Batch, Entered, Entrant, Group, Leading, Newcomer, Polling, in_order, land_all, missing, own};
+use crate::group::{
+    Aftermath, Batch, Entered, Entrant, Group, Leading, Leads, Newcomer, Polling, in_order, land_all, missing, own,
+    refuse_length,
+};
 use crate::primitive::{ThreadNumber, resume_panic};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -191,15 +194,15 @@ impl<K, T, E, S: BuildHasher> AsyncGroup<K, Result<T, Arc<E>>, S> {
     }
 }
 
-/// A batch under way. When it is dropped or panics, all its flights are left before any of its runs is dropped, which may call any of
-/// its keys.
+/// A batch under way. When it is dropped or panics, all its flights are left before anything of the user's is dropped, which may call
+/// any of its keys.
 struct Running<'g, 'q, Q: ?Sized, K, V, S, F> {
     group: &'g Group<K, V, S>,
     keys: Vec<&'q Q>,
     /// The number under which the next run of the work leads its keys, if it has one yet.
     next: Option<ThreadNumber>,
     /// The keys of the next run, whose work is still to be made.
-    led: Vec<(usize, Leading<'g, K, V, S>)>,
+    led: Leads<'g, K, V, S>,
     waits: Vec<(usize, Place<&'g Group<K, V, S>, K, V, S>)>,
     /// Polled where it is: if a run panics, the leads of the others are dropped before it is.
     running: Vec<Load<'g, K, V, S, F>>,
@@ -209,7 +212,7 @@ struct Running<'g, 'q, Q: ?Sized, K, V, S, F> {
 
 /// One run of the work.
 struct Load<'g, K, V, S, F> {
-    leads: Vec<(usize, Leading<'g, K, V, S>)>,
+    leads: Leads<'g, K, V, S>,
     /// Stands with each of its keys, for good. A call of one of them from inside the work is told by it, on whichever thread;
     /// a call from elsewhere, be it from another run of the same batch, just waits.
     number: Option<ThreadNumber>,
@@ -245,12 +248,11 @@ where
         if self.led.is_empty() {
             return false;
         }
-        // Moved out first: if the closure panics, the leads are dropped with it.
-        let leads = mem::take(&mut self.led);
         let number = self.next.take();
         let polling = Polling::begin(number);
-        let future = Box::pin(work(missing(&self.keys, &leads)));
+        let future = Box::pin(work(missing(&self.keys, &self.led)));
         drop(polling);
+        let leads = mem::replace(&mut self.led, Leads::none());
         self.running.push(Load { leads, number, future });
         true
     }
@@ -263,34 +265,42 @@ where
         // Landing wakes followers, and none of them runs inside the work.
         drop(polling);
         let loaded = ready!(polled);
-        land_all(self.group, load.number, mem::take(&mut load.leads), loaded, &mut self.values);
+        let (asked, got) = (load.leads.len(), loaded.len());
+        if asked != got {
+            self.leave_all();
+            refuse_length(asked, got);
+        }
+        let leads = mem::replace(&mut load.leads, Leads::none());
+        land_all(self.group, load.number, leads, loaded, &mut self.values);
         drop(self.running.remove(index));
         Poll::Ready(())
     }
 
     /// Every place is polled each time: one that is not could be the one that its flight counts on.
     fn poll_places(&mut self, cx: &mut Context<'_>) {
-        for (index, mut place) in mem::take(&mut self.waits) {
-            let id = place.id();
-            let Poll::Ready(arrival) = place.poll(cx) else {
-                self.waits.push((index, place));
-                continue;
-            };
+        let Self { group, next, led, waits, values, failed, .. } = self;
+        let mut left = Vec::new();
+        // Where they are: if one panics, the others are left with all the rest.
+        waits.retain_mut(|(index, place)| {
+            let index = *index;
+            let Poll::Ready(arrival) = place.poll(cx) else { return true };
             match arrival {
-                Arrival::Landed(value, _) => self.values[index] = Some(own(value)),
-                Arrival::Own(value, _) => self.values[index] = Some(value),
+                Arrival::Landed(value, _) => values[index] = Some(own(value)),
+                Arrival::Own(value, _) => values[index] = Some(value),
                 Arrival::TookOver { attempt, waker } => {
-                    let leading = Leading::new(self.group, id, attempt, self.group.defaults.max_attempts);
+                    let leading = Leading::new(group, place.id(), attempt, group.defaults.max_attempts);
+                    let leading = led.push(index, leading);
                     drop(waker);
                     // Other places are polled before its work is: what they run is not inside that work.
-                    leading.note_leader(self.number_of_next());
-                    self.led.push((index, leading));
+                    leading.note_leader(number_of_next(next));
                 }
-                Arrival::Failed(CallError::Abandoned) => self.enter_again(index, cx),
-                Arrival::Failed(error) => self.failed = Some(error),
+                Arrival::Failed(CallError::Abandoned) => left.push(index),
+                Arrival::Failed(error) => *failed = Some(error),
                 Arrival::Panicked(payload) => resume_panic(payload),
             }
-        }
+            false
+        });
+        left.into_iter().for_each(|index| self.enter_again(index, cx));
     }
 
     fn enter_again(&mut self, index: usize, cx: &mut Context<'_>) {
@@ -298,7 +308,7 @@ where
         let on_abandon = self.group.defaults.on_abandon;
         let max_attempts = self.group.defaults.max_attempts;
         let newcomer = Newcomer { on_abandon, max_attempts };
-        let me = self.number_of_next();
+        let me = number_of_next(&mut self.next);
         let polling = Polling::begin(me);
         let entered = self.group.enter_as(
             Entrant { me, hash: self.group.table.hash(key) },
@@ -310,7 +320,7 @@ where
         );
         drop(polling);
         match entered {
-            Entered::Lead(leading) => self.led.push((index, leading)),
+            Entered::Lead(leading) => _ = self.led.push(index, leading),
             Entered::Wait(place) => {
                 self.waits.push((index, place));
                 // It has not left its waker there yet.
@@ -319,18 +329,28 @@ where
             Entered::Reentrant => self.failed = Some(CallError::Reentrant),
         }
     }
+}
 
-    fn number_of_next(&mut self) -> Option<ThreadNumber> {
-        self.next = self.next.or_else(ThreadNumber::of_work);
-        self.next
+fn number_of_next(next: &mut Option<ThreadNumber>) -> Option<ThreadNumber> {
+    *next = next.or_else(ThreadNumber::of_work);
+    *next
+}
+
+impl<Q: ?Sized, K, V, S, F> Running<'_, '_, Q, K, V, S, F> {
+    fn leave_all(&mut self) {
+        let mut aftermath = Aftermath::nothing();
+        self.led.abandon_into(&mut aftermath);
+        self.running.iter_mut().for_each(|load| load.leads.abandon_into(&mut aftermath));
+        // Spawners are the user's code as well.
+        let waits = self.waits.iter_mut().map(|(_, place)| place);
+        let detached: Vec<_> = waits.filter_map(|place| Some((place.leave_into(&mut aftermath)?, &*place))).collect();
+        detached.into_iter().for_each(|(detach, place)| place.go_on_detached(detach));
     }
 }
 
 impl<Q: ?Sized, K, V, S, F> Drop for Running<'_, '_, Q, K, V, S, F> {
     fn drop(&mut self) {
-        self.led.clear();
-        self.running.iter_mut().for_each(|load| load.leads.clear());
-        self.waits.clear();
+        self.leave_all();
     }
 }
 

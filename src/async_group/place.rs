@@ -4,8 +4,8 @@ use crate::call::OnAbandon;
 use crate::error::CallError;
 use crate::flight::Seat;
 use crate::group::{
-    Departure, Deposit, Drive, Group, Landing, Leading, Slot, TaskId, Tie, Visit, Wake, Work, flight_waker,
-    note_leader, slot_of,
+    Aftermath, Departure, Deposit, Detach, Drive, Entry, Group, Landing, Leading, Slot, TaskId, Tie, Visit, Wake, Work,
+    flight_waker, note_leader, slot_of,
 };
 use crate::outcome::Role;
 use crate::primitive::{Arc, ThreadNumber, catch_panic, discard_panic, resume_panic};
@@ -395,30 +395,45 @@ where
     }
 
     fn leave(&mut self) {
-        let Some(task) = self.task.take() else { return };
+        let Some((departure, entry)) = self.depart() else { return };
+        let Departure { wake, rest, detach, .. } = departure;
+        // First of all, as what is left is the user's code too.
+        if let Some(detach) = detach {
+            self.go_on_detached(detach);
+        }
+        wake.send();
+        drop(entry);
+        drop(rest);
+    }
+
+    /// Leaves, for a batch: all but what is to go on detached is left to `aftermath`.
+    pub(crate) fn leave_into(&mut self, aftermath: &mut Aftermath<K, V>) -> Option<(Detach<V>, TaskId)> {
+        let (departure, entry) = self.depart()?;
+        aftermath.wake(departure.wake);
+        aftermath.drop_entry(entry);
+        aftermath.drop_departed(departure.rest);
+        departure.detach
+    }
+
+    /// If the spawner panics, it drops the driver, which leaves the flight like any last caller.
+    pub(crate) fn go_on_detached(&self, (detach, driver): (Detach<V>, TaskId)) {
+        if let Err(payload) = catch_panic(|| detach(self.id, Arc::clone(self.slot()), driver)) {
+            discard_panic(payload);
+        }
+    }
+
+    #[inline]
+    fn depart(&mut self) -> Option<(Departure<V>, Option<Entry<K, V>>)> {
+        let task = self.task.take()?;
         if self.tie.as_ref().is_none_or(Tie::has_value) {
-            return;
+            return None;
         }
         let left = self.group.table.update(self.id, |_, counts| {
             let departure = self.slot().with(|shared| shared.depart(task));
             counts.abandons += u64::from(departure.abandoned);
             (if departure.remove { Verdict::Remove } else { Verdict::Keep }, departure)
         });
-        let (departure, entry) = match left {
-            Some((departure, entry)) => (departure, entry),
-            None => (self.slot().with(|shared| shared.depart(task)), None),
-        };
-        let Departure { wake, rest, detach, .. } = departure;
-        // First of all, as what is left is the user's code too.
-        if let Some((detach, driver)) = detach {
-            // If the spawner panics, it drops the driver, which leaves the flight like any last caller.
-            if let Err(payload) = catch_panic(|| detach(self.id, Arc::clone(self.slot()), driver)) {
-                discard_panic(payload);
-            }
-        }
-        wake.send();
-        drop(entry);
-        drop(rest);
+        Some(left.unwrap_or_else(|| (self.slot().with(|shared| shared.depart(task)), None)))
     }
 }
 

@@ -1,10 +1,11 @@
 //! Leading a flight: from the start of the work to its landing, or to its abandonment when the leader is dropped.
 
-use super::slot::{Slot, own};
-use super::{Group, note_leader, slot_of};
+use super::leads::Aftermath;
+use super::slot::{Landed, Slot, own};
+use super::{Entry, Group, Wake, note_leader, slot_of};
 use crate::flight::Land;
 use crate::outcome::{Outcome, Role};
-use crate::primitive::{Arc, ThreadNumber};
+use crate::primitive::{Arc, ThreadNumber, catch_panic, resume_panic};
 use crate::table::{FlightId, Verdict};
 use core::fmt;
 use core::mem::ManuallyDrop;
@@ -74,32 +75,83 @@ impl<'g, K, V, S> Leading<'g, K, V, S> {
         V: Clone,
     {
         let this = Self::new(group, id, attempt, max_attempts);
-        // Outside all locks: the predicate is the user's code. If it panics, the flight is abandoned.
-        let shares = if this.is_last_attempt() {
-            drop(share_if);
-            true
-        } else {
-            share_if(&value)
-        };
-        if !shares {
+        // If the predicate panics, the flight is abandoned.
+        if !this.is_shared(&value, share_if) {
             drop(this);
             return (value, false);
         }
-        let this = ManuallyDrop::new(this);
         let value = Arc::new(value);
         let kept = Arc::clone(&value);
-        // State and entry change under the table's lock together, so no newcomer finds the one without the other.
-        let landed = this.group.table.update(this.id, |entry, _| {
-            note_leader(entry, None);
-            (Verdict::Remove, slot_of(entry).with(|shared| shared.land(value)))
-        });
-        let (landed, entry) = landed.expect("a flight that is led is in the table");
+        let (landed, entry) = this.land(value);
         // Partner of the look in `Following::wait` (threads), which comes after its `listen`.
         let unshared = landed.send();
         let shared = unshared.is_none();
         drop(unshared);
         drop(entry);
         (own(kept), shared)
+    }
+
+    /// [`finish`](Self::finish) for a batch: of the user's it runs the predicate alone, and leaves the rest to `aftermath`. The
+    /// value stays where it is, or comes back with those who share it.
+    pub(crate) fn finish_into(
+        self,
+        value: &mut Option<V>,
+        share_if: impl FnOnce(&V) -> bool,
+        aftermath: &mut Aftermath<K, V>,
+    ) -> Option<(Arc<V>, Landed<V>)> {
+        if let Some(key) = self.group.table.remove_unshared(self.id, |slot| land_alone(slot)) {
+            let _ended = self.into_id();
+            aftermath.drop_key(key);
+            return None;
+        }
+        let shared = catch_panic(|| value.take_if(|value| self.is_shared(value, share_if)));
+        let Ok(Some(shared)) = shared else {
+            self.abandon_into(aftermath);
+            return shared.map_or_else(|payload| resume_panic(payload), |_| None);
+        };
+        let shared = Arc::new(shared);
+        let (landed, entry) = self.land(Arc::clone(&shared));
+        aftermath.drop_entry(entry);
+        Some((shared, landed))
+    }
+
+    /// Asks the predicate, which is the user's code: outside all locks.
+    fn is_shared(&self, value: &V, share_if: impl FnOnce(&V) -> bool) -> bool {
+        if self.is_last_attempt() {
+            drop(share_if);
+            return true;
+        }
+        share_if(value)
+    }
+
+    fn land(self, value: Arc<V>) -> (Landed<V>, Option<Entry<K, V>>) {
+        let this = ManuallyDrop::new(self);
+        // State and entry change under the table's lock together, so no newcomer finds the one without the other.
+        let landed = this.group.table.update(this.id, |entry, _| {
+            note_leader(entry, None);
+            (Verdict::Remove, slot_of(entry).with(|shared| shared.land(value)))
+        });
+        landed.expect("a flight that is led is in the table")
+    }
+
+    /// Abandons the flight, and leaves the rest to `aftermath`.
+    pub(crate) fn abandon_into(self, aftermath: &mut Aftermath<K, V>) {
+        if let Some((wake, entry)) = ManuallyDrop::new(self).abandon() {
+            wake.into_iter().for_each(|wake| aftermath.wake(wake));
+            aftermath.drop_entry(entry);
+        }
+    }
+
+    fn abandon(&self) -> Option<(Option<Wake<V>>, Option<Entry<K, V>>)> {
+        let last = self.is_last_attempt();
+        self.group.table.update(self.id, |entry, counts| {
+            counts.abandons += 1;
+            note_leader(entry, None);
+            let Some(slot) = &entry.shared else { return (Verdict::Remove, None) };
+            let (remove, wake) = slot.with(|shared| shared.abandon(last));
+            let verdict = if remove { Verdict::Remove } else { Verdict::Keep };
+            (verdict, Some(wake))
+        })
     }
 
     pub(crate) fn is_last_attempt(&self) -> bool {
@@ -129,16 +181,7 @@ fn land_alone<V>(slot: &Slot<V>) -> bool {
 
 impl<K, V, S> Drop for Leading<'_, K, V, S> {
     fn drop(&mut self) {
-        let last = self.is_last_attempt();
-        let left = self.group.table.update(self.id, |entry, counts| {
-            counts.abandons += 1;
-            note_leader(entry, None);
-            let Some(slot) = &entry.shared else { return (Verdict::Remove, None) };
-            let (remove, wake) = slot.with(|shared| shared.abandon(last));
-            let verdict = if remove { Verdict::Remove } else { Verdict::Keep };
-            (verdict, Some(wake))
-        });
-        if let Some((Some(wake), entry)) = left {
+        if let Some((Some(wake), entry)) = self.abandon() {
             wake.send();
             drop(entry);
         }
@@ -177,6 +220,10 @@ pub struct Lead<'g, K, V, S> {
 impl<'g, K, V, S> Lead<'g, K, V, S> {
     pub(crate) fn new(leading: Leading<'g, K, V, S>) -> Self {
         Self { leading }
+    }
+
+    pub(crate) fn note_leader(&self, thread: Option<ThreadNumber>) {
+        self.leading.note_leader(thread);
     }
 
     /// Ends the flight with `value`, which every follower gets, and gives it back. `share_if` is not asked.

@@ -1,6 +1,7 @@
 //! Batches: which keys of a call with several are to be loaded, and which are in flight already.
 
-use super::{Entered, Entrant, Group, Leading, Newcomer, Shared, Slot};
+use super::leads::{Aftermath, Leads};
+use super::{Entered, Entrant, Group, Newcomer, Shared, Slot, own};
 use crate::call::Defaults;
 use crate::error::CallError;
 use crate::flight::Seat;
@@ -16,7 +17,8 @@ pub(crate) struct Batch<'g, 'q, Q: ?Sized, K, V, S, W> {
     /// Which of the distinct keys each key of the caller's is.
     pub(crate) order: Vec<usize>,
     pub(crate) keys: Vec<&'q Q>,
-    pub(crate) leads: Vec<(usize, Leading<'g, K, V, S>)>,
+    /// Before the places of those who wait: if the batch comes to nothing, these are left first.
+    pub(crate) leads: Leads<'g, K, V, S>,
     pub(crate) waits: Vec<(usize, W)>,
 }
 
@@ -33,7 +35,7 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
     where
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
     {
-        let mut batch = Batch { order: Vec::new(), keys: Vec::new(), leads: Vec::new(), waits: Vec::new() };
+        let mut batch = Batch { order: Vec::new(), keys: Vec::new(), leads: Leads::none(), waits: Vec::new() };
         let (mut hashes, mut known) = (Vec::new(), HashTable::new());
         for key in keys {
             let hash = self.table.hash(key);
@@ -51,7 +53,7 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         let _polling = Polling::begin(me);
         for (index, (&key, hash)) in batch.keys.iter().zip(hashes).enumerate() {
             match self.enter_as(Entrant { me, hash }, key, || key.to_owned(), newcomer, &mut sit, &mut wait) {
-                Entered::Lead(leading) => batch.leads.push((index, leading)),
+                Entered::Lead(leading) => _ = batch.leads.push(index, leading),
                 Entered::Wait(waiter) => batch.waits.push((index, waiter)),
                 Entered::Reentrant => return Err(CallError::Reentrant),
             }
@@ -80,35 +82,49 @@ impl Polling {
 }
 
 /// The keys that a batch leads.
-pub(crate) fn missing<'q, Q: ?Sized, L>(keys: &[&'q Q], leads: &[(usize, L)]) -> Vec<&'q Q> {
-    leads.iter().map(|&(index, _)| keys[index]).collect()
+pub(crate) fn missing<'q, Q: ?Sized, K, V, S>(keys: &[&'q Q], leads: &Leads<'_, K, V, S>) -> Vec<&'q Q> {
+    leads.indices().map(|index| keys[index]).collect()
 }
 
 /// Lands each lead of `me` with its value; the values stay with the batch. A `Vec` of the wrong length abandons them all. If
 /// code of a value, a key or a waiter panics, that concerns no other key: the panic goes on when all have landed.
+///
+/// Of the user's, only the predicate and wakers run before that: whatever is cloned or dropped may call any of the keys.
 #[track_caller]
 pub(crate) fn land_all<K, V: Clone, S>(
     group: &Group<K, V, S>,
     me: Option<ThreadNumber>,
-    leads: Vec<(usize, Leading<'_, K, V, S>)>,
+    leads: Leads<'_, K, V, S>,
     loaded: Vec<V>,
     values: &mut [Option<V>],
 ) {
-    check_length(leads.len(), loaded.len());
+    let (asked, got) = (leads.len(), loaded.len());
+    if asked != got {
+        drop(leads);
+        refuse_length(asked, got);
+    }
     let shares = |value: &V| {
         // It belongs to the work; who is woken does not.
         let _polling = group.defaults.share_if.is_some().then(|| Polling::begin(me));
         group.defaults.shares(value)
     };
-    for_all(leads.into_iter().zip(loaded), |((index, leading), value)| {
-        values[index] = Some(leading.finish(value, shares).value);
+    leads.indices().zip(loaded).for_each(|(index, value)| values[index] = Some(value));
+    let mut shared = Vec::new();
+    let mut aftermath = Aftermath::nothing();
+    for_all(leads.into_each(), |(index, leading)| {
+        if let Some((value, landed)) = leading.finish_into(&mut values[index], shares, &mut aftermath) {
+            shared.push((index, value));
+            // At once: who calls the next key from where it is woken shares its value as well.
+            landed.send();
+        }
     });
+    drop(aftermath);
+    for_all(shared.into_iter(), |(index, value)| values[index] = Some(own(value)));
 }
 
 #[track_caller]
-pub(crate) fn check_length(asked: usize, got: usize) {
-    assert!(
-        asked == got,
+pub(crate) fn refuse_length(asked: usize, got: usize) -> ! {
+    panic!(
         "oneflight: the work of do_many was asked for {asked} keys and returned {got} values: it must return one for each"
     );
 }

@@ -1,6 +1,7 @@
 //! Threads as callers: leading, waiting for a value, taking over, giving up.
 
-use super::many::{Batch, Polling, check_length, in_order, land_all, missing};
+use super::leads::Leads;
+use super::many::{Batch, Polling, in_order, land_all, missing, refuse_length};
 use super::slot::{Left, Shared, Sight, Slot, Wake, own};
 use super::tasks::Wakers;
 use super::{Entered, Group, Landing, Leading, Newcomer, note_leader};
@@ -139,7 +140,8 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
         Q: Hash + Eq + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
         V: Clone,
     {
-        let Batch { order, keys, leads, waits } = self.enter_many(me, keys, sit, Following::new)?;
+        // The leads last: if the work panics, they are dropped first.
+        let Batch { order, keys, waits, leads } = self.enter_many(me, keys, sit, Following::new)?;
         let mut values: Vec<Option<V>> = keys.iter().map(|_| None).collect();
         if !leads.is_empty() {
             let polling = Polling::begin(me);
@@ -180,14 +182,21 @@ impl<K, V, S: BuildHasher> Group<K, V, S> {
                 Followed::Lead(leading) => leading,
                 Followed::Failed(CallError::Abandoned) => {
                     let until = deadline;
-                    let work = || deadline.put_off_while(|| single(work(Vec::from([key]))));
+                    // Out here: if there are too many, they are dropped once the flight has been left.
+                    let mut loaded = Vec::new();
+                    let work = || {
+                        loaded = deadline.put_off_while(|| work(Vec::from([key])));
+                        single(&mut loaded)
+                    };
                     values[index] = Some(self.do_call_until(key, until, work)?);
                     continue;
                 }
                 Followed::Failed(error) => return Err(error),
             };
+            let mut leads = Leads::none();
+            leads.push(index, leading);
             let loaded = deadline.put_off_while(|| work(Vec::from([key])));
-            land_all(self, me, Vec::from([(index, leading)]), loaded, values);
+            land_all(self, me, leads, loaded, values);
         }
         Ok(())
     }
@@ -380,11 +389,13 @@ impl<K, V, S> Drop for Following<'_, K, V, S> {
     }
 }
 
-/// What the work of a batch returned for one key.
+/// Takes out what the work of a batch returned for one key.
 #[track_caller]
-fn single<V>(loaded: Vec<V>) -> V {
-    check_length(1, loaded.len());
-    loaded.into_iter().next().expect("its length has just been checked")
+fn single<V>(loaded: &mut Vec<V>) -> V {
+    match loaded.len() {
+        1 => loaded.remove(0),
+        got => refuse_length(1, got),
+    }
 }
 
 /// What a thread takes along from a flight that it joins, under its lock.

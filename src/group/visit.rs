@@ -24,6 +24,9 @@ pub(crate) enum Visit<V> {
     Failed(CallError),
 }
 
+/// The user's things that a task leaves behind, to be dropped outside all locks.
+pub(crate) type Departed<V> = (Option<Belongings<V>>, Option<Work<V>>, Option<Arc<V>>);
+
 /// What a task leaves behind when it leaves.
 pub(crate) struct Departure<V> {
     /// Whether the entry must go.
@@ -31,8 +34,7 @@ pub(crate) struct Departure<V> {
     /// Whether the flight lost its leader without a value.
     pub(crate) abandoned: bool,
     pub(crate) wake: Wake<V>,
-    /// The user's things, to be dropped outside all locks.
-    pub(crate) rest: (Option<Belongings<V>>, Option<Work<V>>, Option<Arc<V>>),
+    pub(crate) rest: Departed<V>,
     /// What spawns the driver that goes on, and its place.
     pub(crate) detach: Option<(Detach<V>, TaskId)>,
 }

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ThreadNumber(NonZeroU32);
 
-const FIRST_OF_BATCHES: u32 = 1 << 31;
+const FIRST_OF_WORKS: u32 = 1 << 31;
 
 #[cfg(not(loom))]
 std::thread_local! {
@@ -50,7 +50,7 @@ impl ThreadNumber {
     /// on since then; and that call would wait for what seems not to end.
     pub(crate) fn of_work() -> Option<Self> {
         static BEGUN: AtomicU32 = AtomicU32::new(0);
-        let number = FIRST_OF_BATCHES | BEGUN.fetch_add(1, Ordering::Relaxed);
+        let number = FIRST_OF_WORKS | BEGUN.fetch_add(1, Ordering::Relaxed);
         NonZeroU32::new(number).map(Self)
     }
 
@@ -80,7 +80,7 @@ impl ThreadNumber {
 
     #[inline]
     pub(crate) fn is_of_work(self) -> bool {
-        self.0.get() >= FIRST_OF_BATCHES
+        self.0.get() >= FIRST_OF_WORKS
     }
 
     #[cfg(all(feature = "deadlock-detection", not(loom)))]
@@ -118,7 +118,7 @@ impl Drop for GoingBy {
 #[cold]
 fn first_use(cell: &Cell<u32>) -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
-    let next = |last: u32| last.checked_add(1).filter(|next| *next < FIRST_OF_BATCHES);
+    let next = |last: u32| last.checked_add(1).filter(|next| *next < FIRST_OF_WORKS);
     let number = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).map_or(0, |last| last + 1);
     cell.set(number);
     number

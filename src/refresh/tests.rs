@@ -228,7 +228,7 @@ fn beyond_the_cutoff_no_random_number_fires_and_what_has_expired_always_does() {
         let cutoff = policy.cutoff(at(10.0, 0.5));
         let freshness = |left| Freshness { age: LIFE - left, left, cost: seconds(0.5) };
         for random in [0.0, 0.5, 1.0, -1.0, 7.0, f64::NAN] {
-            assert!(!policy.fires(freshness(cutoff + Duration::from_nanos(1)), random), "{policy:?}");
+            assert!(!policy.fires(freshness(cutoff), random), "{policy:?}");
             assert!(policy.fires(freshness(Duration::ZERO), random), "{policy:?}");
         }
         assert!(policy.fires(freshness(cutoff - Duration::from_nanos(1_000)), 0.0), "{policy:?}");
@@ -236,6 +236,22 @@ fn beyond_the_cutoff_no_random_number_fires_and_what_has_expired_always_does() {
     }
     assert!(!Policy::Never.fires(at(0.0, 0.5), 0.0));
     assert_eq!(Policy::Never.cutoff(at(0.0, 0.5)), Duration::ZERO);
+}
+
+/// Whatever lies between two nanoseconds, and whenever the cutoff was asked for.
+#[test]
+fn with_exactly_the_cutoff_left_no_read_refreshes_and_with_little_less_one_does() {
+    let mut random = Rng::with_seed(13);
+    let mut lives: Vec<_> = (0..10_000).map(|_| Duration::from_nanos(random.u64(1_000..100_000_000_000_000))).collect();
+    lives.push(LIFE + Duration::from_nanos(4));
+    for life in lives {
+        let freshness = |left| Freshness { age: life - left, left, cost: seconds(0.5) };
+        for policy in [Policy::Eager { window: 0.1 }, Policy::Eager { window: 1.0 / 3.0 }] {
+            let cutoff = policy.cutoff(freshness(life.mul_f64(random.f64())));
+            assert_eq!(policy.probability(freshness(cutoff)), 0.0, "{policy:?} {life:?}");
+            assert_eq!(policy.probability(freshness(cutoff - Duration::from_nanos(1))), 1.0, "{policy:?} {life:?}");
+        }
+    }
 }
 
 #[test]

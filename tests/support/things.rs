@@ -148,9 +148,16 @@ impl Hook {
 
     /// Does it, and says where.
     pub(crate) fn act(&self, site: &'static str) {
+        /// Also if it panics.
+        struct Ended;
+        impl Drop for Ended {
+            fn drop(&mut self) {
+                IN_HOOK.set(false);
+            }
+        }
         if let Some(act) = self.0.get().filter(|_| !IN_HOOK.replace(true)) {
+            let _ended = Ended;
             act(site);
-            IN_HOOK.set(false);
         }
     }
 

@@ -2,12 +2,13 @@
 //! call that blocks, so the flights must have been left by then.
 
 use crate::by_hand::{Gate, Group, Runs, Task, message, within_a_minute, work};
-use oneflight::CallError;
+use oneflight::{AsyncGroup, CallError};
 use std::cell::RefCell;
 use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Poll, ready};
+use std::time::Duration;
 
 /// Calls a key when it is dropped.
 struct Calls<'a>(&'a Group, u32);
@@ -142,6 +143,36 @@ fn c8_a_batch_that_has_failed_leaves_all_its_flights_before_its_closure_is_dropp
         assert!(Task::new(poll_fn(|cx| batch.as_mut().poll(cx))).poll().is_pending());
         inside.replace(Some(batch));
         assert_eq!(two.ready(), 7);
+        assert_eq!(group.in_flight(), 0);
+    });
+}
+
+/// The follower was told to take over and is not polled, so the guard does. Its lead is no thread's but for as long as that.
+#[test]
+fn c8_what_would_have_made_the_key_of_a_guard_is_told_if_it_calls_the_key_when_it_is_dropped() {
+    type Keyed = AsyncGroup<String, u32>;
+    struct Calls<'a>(&'a Keyed);
+    impl Drop for Calls<'_> {
+        fn drop(&mut self) {
+            let called = self.0.call("k").run_blocking(|| 5);
+            assert_eq!(called.map(|outcome| outcome.value), Err(CallError::Reentrant));
+        }
+    }
+    within_a_minute(|| {
+        let group = Keyed::new();
+        let lead = group.try_lead("k").expect("no flight is on");
+        let mut follower = Task::waiting(group.do_call("k", pending));
+        drop(lead);
+        let calls = Calls(&group);
+        let make_key = move || {
+            let _held = &calls;
+            "k".to_owned()
+        };
+        let lead = group.try_lead_with("k", make_key).expect("nobody leads");
+        let waits = group.do_call_blocking_wait_timeout("k", Duration::ZERO, || 5);
+        assert_eq!(waits, Err(CallError::TimedOut));
+        assert_eq!(lead.land(7).value, 7);
+        assert_eq!(follower.ready(), 7);
         assert_eq!(group.in_flight(), 0);
     });
 }
