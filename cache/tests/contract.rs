@@ -31,6 +31,8 @@ mod leases;
 mod loads;
 #[path = "contract/many.rs"]
 mod many;
+#[path = "contract/near.rs"]
+mod near;
 #[path = "contract/negatives.rs"]
 mod negatives;
 #[path = "contract/nested.rs"]
@@ -266,6 +268,9 @@ cases! {
     tiers::a_write_wins_over_what_is_loaded_past_the_server;
     tiers::what_a_refresh_does_not_keep_is_not_left_near_either;
     tiers::of_a_batch_what_is_near_is_not_loaded_though_the_server_fails;
+
+    near::what_is_near_and_out_of_date_is_no_answer;
+    near::what_is_near_and_out_of_date_is_served_by_those_who_load_if_the_server_fails;
 
     hanging::whoever_leads_past_a_server_that_hangs_looks_near_again;
 

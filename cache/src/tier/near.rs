@@ -84,7 +84,7 @@ impl<K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Near<K, V> {
 /// A request about a key that may have been written while it was under way.
 pub(super) struct Request<'t, K, V> {
     near: &'t Near<K, V>,
-    pub(super) number: u64,
+    number: u64,
     writes: u64,
     until: Time,
 }
