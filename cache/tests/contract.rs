@@ -271,6 +271,7 @@ cases! {
 
     near::what_is_near_and_out_of_date_is_no_answer;
     near::what_is_near_and_out_of_date_is_served_by_those_who_load_if_the_server_fails;
+    near::what_cannot_be_kept_near_leaves_nothing_older_there;
 
     hanging::whoever_leads_past_a_server_that_hangs_looks_near_again;
 

@@ -117,8 +117,10 @@ impl<'t, K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Request<'t,
     }
 
     fn keep(&self, copied: Option<Copied<K, V>>) {
-        if let Some(copied) = copied {
-            self.near.keep(self.number, copied, self.writes);
+        match copied {
+            Some(copied) => self.near.keep(self.number, copied, self.writes),
+            // What is there is older than what whoever asked has.
+            None => drop(self.near.memory.take(&self.number)),
         }
     }
 

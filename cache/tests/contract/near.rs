@@ -1,4 +1,4 @@
-//! Memory in front of a store that several processes share: what is near there and may not be served any more.
+//! Memory in front of a store that several processes share: what is near there and may not be served any more, or cannot be kept.
 
 use super::leases::server;
 use crate::support::model::{Failure, ModelStore};
@@ -6,6 +6,7 @@ use crate::support::run::{told, uncalled};
 use crate::support::way::{AnyCache, Fail, Refreshes, SECOND, TTL, Way, builder};
 use oneflight_cache::test_util::ManualClock;
 use oneflight_cache::{BlockingStore, Entry, Source, Store, Tiered, Time};
+use std::panic::resume_unwind;
 
 type Tier = Tiered<String, u32, ModelStore<u32>>;
 type Cache<W> = <W as Way>::Cache<u32, Tier>;
@@ -91,4 +92,28 @@ fn a_tier_by_itself_serves_what_is_near_while_it_is_fresh() {
         put(3, now);
         assert_eq!(read(now), 3);
     }
+}
+
+/// As a weigher panics. Whoever loads has the new value, and the next caller gets no older one.
+pub(crate) fn what_cannot_be_kept_near_leaves_nothing_older_there<W: Way>() {
+    let (server, clock) = server();
+    let weigh = |_: &String, &value: &u32| {
+        if value == 2 {
+            // Without the noise of a hook.
+            resume_unwind(Box::new(value));
+        }
+        1
+    };
+    let cache = process::<W>(&clock, Tiered::weighted(100, weigh, TTL, server.another_process()));
+    let put = || {
+        cache.put("k", 1).unwrap();
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+    };
+    put();
+    assert_eq!(told(cache.refresh("k", || Ok(2))), (2, Source::Loaded));
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
+    put();
+    server.set_failure(Some(Failure::LosesRequest));
+    assert_eq!(told(cache.refresh("k", || Ok(2))), (2, Source::Loaded));
+    assert!(cache.get("k").is_err(), "nothing is near");
 }
