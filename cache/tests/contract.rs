@@ -174,6 +174,7 @@ cases! {
     many::batches_in_opposite_orders_do_not_wait_for_each_other_in_a_circle;
     many::the_error_of_a_batch_is_its_own_and_is_not_kept;
     many::a_batch_that_fails_is_one_load_that_failed;
+    many::what_a_batch_that_fails_counts_does_not_depend_on_the_order_of_its_keys;
     many::a_wrong_number_of_values_is_a_panic_that_says_so;
     many::a_batch_refreshes_what_is_early_and_what_is_stale_in_one_load;
     many::a_batch_whose_load_fails_serves_the_old_values_that_there_are;

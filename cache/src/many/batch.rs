@@ -157,8 +157,8 @@ impl<V, S> Inner<V, S> {
         }
     }
 
-    /// Puts what has come into its place. What came to nothing stays wanted, and an error without an old value ends it all.
-    /// `led` are the keys whose flights were this call's own.
+    /// Puts what has come into its place. What came to nothing stays wanted, and the first error without an old value ends it all,
+    /// once the others have come. `led` are the keys whose flights were this call's own.
     pub(super) fn take_in<Q, E>(
         &self,
         batch: &mut Batch<'_, Q, V>,
@@ -168,25 +168,27 @@ impl<V, S> Inner<V, S> {
     where
         Q: Hash + Eq + ?Sized,
     {
+        let mut all = Ok(());
         for (wanted, flown) in std::mem::take(&mut batch.wanted).into_iter().zip(flown) {
             let place = wanted.place;
             let role = if led.contains(wanted.key) { Role::Led } else { Role::Followed };
-            batch.values[place] = match (flown, wanted) {
-                (Some(Err(Error::Reentrant)), _) => return Err(Error::Reentrant),
+            let value = match (flown, wanted) {
+                (Some(Err(Error::Reentrant)), _) => Err(Error::Reentrant),
                 (flown, Wanted { refresh: Some((source, _leave)), entry: Some(entry), .. }) => {
-                    Some(self.refreshed(flown.and_then(Result::ok), entry, source))
+                    Ok(self.refreshed(flown.and_then(Result::ok), entry, source))
                 }
                 (None, wanted) => {
                     batch.wanted.push(wanted);
-                    None
+                    continue;
                 }
-                (Some(flown), wanted) => {
-                    let loaded = flown.map(|landed| self.landed(landed, role));
-                    Some(self.ended(loaded, wanted.entry)?)
-                }
+                (Some(flown), wanted) => self.ended(flown.map(|landed| self.landed(landed, role)), wanted.entry),
             };
+            match value {
+                Ok(value) => batch.values[place] = Some(value),
+                Err(error) => all = all.and(Err(error)),
+            }
         }
-        Ok(())
+        all
     }
 
     /// As [`take_in`](Self::take_in), of some of the keys. The others stay wanted.
@@ -211,11 +213,11 @@ impl<V, S> Inner<V, S> {
             }
         };
         let flown = batch.wanted.iter().map(copied).collect();
-        self.take_in(batch, led, flown)?;
+        let all = self.take_in(batch, led, flown);
         batch.wanted.extend(others);
         // As errors are told in the order of the keys.
         batch.wanted.sort_unstable_by_key(|wanted| wanted.place);
-        Ok(())
+        all
     }
 
     /// Those of the keys whose loads by others were waited for in vain, and whose old values will do.
@@ -268,11 +270,22 @@ impl<V, S> Inner<V, S> {
         Ok(calling)
     }
 
-    /// The time of the batch is up, and its refreshes end with it: the next ones wait.
-    pub(super) fn hold_up_refreshes<Q: Hash + ?Sized>(&self, batch: &Batch<'_, Q, V>) {
+    /// The time of the batch is up. What it has `kept` counts, and its refreshes end with it: the next ones wait.
+    pub(super) fn ends_late<Q, E>(
+        &self,
+        batch: &mut Batch<'_, Q, V>,
+        led: &HashSet<&Q>,
+        kept: &HashMap<&Q, Result<Flown<V, E>, Panicked>>,
+    ) -> Result<(), Error<E>>
+    where
+        Q: Hash + Eq + ?Sized,
+        V: Clone,
+    {
+        let come = self.take_in_kept(batch, led, kept);
         for wanted in batch.wanted.iter().filter(|wanted| wanted.is_refresh()) {
             self.hold_up(self.loads.hash(wanted.key));
         }
+        come.and(self.refuse(batch, &Error::Deadline))
     }
 
     /// Ends a batch that may not load: by the old values, if each key has one.
