@@ -175,7 +175,8 @@ where
         };
         let found = match found {
             Ok(Some(entry)) if entry.is_calm(now) => return Ok(shared.inner.fetched(entry, Source::Hit, now)),
-            found => found.unwrap_or(None),
+            Ok(found) => found,
+            Err(_) => Store::<Q, V>::near(store, key, now),
         };
         shared.read(key, Options::default(), now, found, loader).await
     }

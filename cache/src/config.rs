@@ -65,6 +65,12 @@ pub(crate) enum Verdict {
     Gone,
 }
 
+impl Verdict {
+    pub(crate) fn may_be_served(self) -> bool {
+        matches!(self, Self::Calm | Self::Fresh | Self::Stale)
+    }
+}
+
 impl<V> Config<V> {
     pub(crate) fn random(&self) -> f64 {
         let random = self.random.as_ref().map_or_else(fastrand::f64, |random| random());

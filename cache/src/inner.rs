@@ -259,22 +259,35 @@ impl<V, S> Inner<V, S> {
         Error::Store(self.sharing.as_ref().expect("there are leases").last_error())
     }
 
-    /// The entry of `key`. A store that fails has none.
+    /// The entry of `key`. Of a store that fails, what is near, however old.
     #[inline]
     pub(crate) async fn look<Q: ?Sized>(&self, key: &Q, now: Time) -> Option<Entry<V>>
     where
         S: Store<Q, V>,
     {
-        self.get(key, now).await.unwrap_or(None)
+        match self.get(key, now).await {
+            Ok(found) => found,
+            Err(_) => self.store.near(key, now),
+        }
     }
 
-    /// The entry of `key`. What is near counts as no answer of the store's, and needs none.
+    /// What is near, if it may be served. It counts as no answer of the store's, and needs none. What is older is asked for, as
+    /// another process may have put a newer one into the store.
+    #[inline]
+    pub(crate) fn near<Q: ?Sized>(&self, key: &Q, now: Time) -> Option<Entry<V>>
+    where
+        S: Store<Q, V>,
+    {
+        self.store.near(key, now).filter(|entry| self.config.judge(entry, now).may_be_served())
+    }
+
+    /// The entry of `key`.
     #[inline]
     pub(crate) async fn get<Q: ?Sized>(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, Failure>
     where
         S: Store<Q, V>,
     {
-        if let Some(entry) = self.store.near(key, now) {
+        if let Some(entry) = self.near(key, now) {
             return Ok(Some(entry));
         }
         self.ask::<Q, _, _>(|| self.store.get(key, now)).await

@@ -191,9 +191,7 @@ where
             let led = led.into_inner();
             let flown = match flown {
                 None => {
-                    inner.take_in_kept(&mut batch, &led, &kept.into_inner())?;
-                    inner.hold_up_refreshes(&batch);
-                    inner.refuse(&mut batch, &Error::Deadline)?;
+                    inner.ends_late(&mut batch, &led, &kept.into_inner())?;
                     break;
                 }
                 Some(Err(Error::Closed)) => batch.wanted.iter().map(|_| Some(Err(Error::Closed))).collect(),
@@ -304,9 +302,7 @@ where
                 match self.shared.group.run_many(keys, wait, work) {
                     Ok(flown) => flown,
                     Err(CallError::TimedOut) if is_past(until) => {
-                        inner.take_in_kept(&mut batch, &led, &kept)?;
-                        inner.hold_up_refreshes(&batch);
-                        inner.refuse(&mut batch, &Error::Deadline)?;
+                        inner.ends_late(&mut batch, &led, &kept)?;
                         break;
                     }
                     Err(CallError::TimedOut) => {

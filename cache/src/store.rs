@@ -133,8 +133,8 @@ pub trait Store<K: ?Sized, V>: Send + Sync + 'static {
     }
 
     /// The entry of `key`, if the store has it in this process's memory, for stores that keep some of them there. It waits for
-    /// nothing. The cache looks here first, and asks for what is not there alone: so what is here is served though the store does
-    /// not answer.
+    /// nothing. The cache looks here first, and asks only for what is not here or may not be served any more: so what is here is
+    /// served though the store does not answer.
     fn near(&self, key: &K, now: Time) -> Option<Entry<V>> {
         let _ = (key, now);
         None

@@ -222,6 +222,15 @@ where
         self.near.find(self.far.key_number(key), key, now)
     }
 
+    /// What is near, if it is fresh. What is not may be so in the store.
+    fn find_fresh<Q>(&self, key: &Q, now: Time) -> Option<Entry<V>>
+    where
+        Q: Equivalent<K> + ?Sized,
+        S: Announces<Q>,
+    {
+        self.find(key, now).filter(|entry| now < entry.fresh_until())
+    }
+
     /// Its life begins with its load: what is written elsewhere meanwhile may have been told to nobody.
     fn keep<Q>(&self, key: &Q, entry: Entry<V>, writes: u64)
     where
@@ -239,11 +248,10 @@ where
     {
         let mut near = NearMany { found: Vec::with_capacity(keys.len()), missing: Vec::new(), requests: Vec::new() };
         for (place, key) in keys.iter().copied().enumerate() {
-            let request = self.request(key, now);
-            let found = self.near.find(request.number, key, now);
+            let found = self.find_fresh(key, now);
             if found.is_none() {
                 near.missing.push(key);
-                near.requests.push((place, request));
+                near.requests.push((place, self.request(key, now)));
             }
             near.found.push(found);
         }

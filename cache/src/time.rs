@@ -275,9 +275,10 @@ where
 }
 
 /// `future`, for as long as it takes but not longer than `limit`. The timer is asked only once the future has to wait, and never
-/// for the longest of all times: not every timer can add that to what its clock shows.
+/// for longer than a [`Time`] can be: not every timer can add that to what its clock shows. That is so too of what is left of the
+/// longest of all limits.
 pub(crate) fn within<F: Future>(limit: Option<Duration>, timer: &Arc<dyn Timer>, future: F) -> Within<'_, F> {
-    Within { limit: limit.filter(|limit| *limit < Duration::MAX), timer, sleep: None, future }
+    Within { limit: limit.filter(|limit| nanos(*limit) < u64::MAX), timer, sleep: None, future }
 }
 
 pin_project! {
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn no_timer_is_asked_for_the_longest_of_all_times() {
+    fn no_timer_is_asked_for_what_is_longer_than_time() {
         let timer: Arc<dyn Timer> = Arc::new(|duration| async move { panic!("asked for {duration:?}") });
         let waits_once = || {
             let mut has_waited = false;
@@ -364,7 +365,11 @@ mod tests {
                 if std::mem::replace(&mut has_waited, true) { Poll::Ready(7) } else { Poll::Pending }
             })
         };
-        assert_eq!(block_on(within(Some(Duration::MAX), &timer, waits_once())), Some(7));
+        for long in
+            [Duration::MAX, Duration::MAX.saturating_sub(Duration::from_secs(3_600)), Duration::from_nanos(u64::MAX)]
+        {
+            assert_eq!(block_on(within(Some(long), &timer, waits_once())), Some(7));
+        }
         assert_eq!(block_on(within(None, &timer, waits_once())), Some(7));
     }
 }

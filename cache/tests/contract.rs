@@ -31,6 +31,8 @@ mod leases;
 mod loads;
 #[path = "contract/many.rs"]
 mod many;
+#[path = "contract/near.rs"]
+mod near;
 #[path = "contract/negatives.rs"]
 mod negatives;
 #[path = "contract/nested.rs"]
@@ -172,6 +174,7 @@ cases! {
     many::batches_in_opposite_orders_do_not_wait_for_each_other_in_a_circle;
     many::the_error_of_a_batch_is_its_own_and_is_not_kept;
     many::a_batch_that_fails_is_one_load_that_failed;
+    many::what_a_batch_that_fails_counts_does_not_depend_on_the_order_of_its_keys;
     many::a_wrong_number_of_values_is_a_panic_that_says_so;
     many::a_batch_refreshes_what_is_early_and_what_is_stale_in_one_load;
     many::a_batch_whose_load_fails_serves_the_old_values_that_there_are;
@@ -266,6 +269,10 @@ cases! {
     tiers::a_write_wins_over_what_is_loaded_past_the_server;
     tiers::what_a_refresh_does_not_keep_is_not_left_near_either;
     tiers::of_a_batch_what_is_near_is_not_loaded_though_the_server_fails;
+
+    near::what_is_near_and_out_of_date_is_no_answer;
+    near::what_is_near_and_out_of_date_is_served_by_those_who_load_if_the_server_fails;
+    near::what_cannot_be_kept_near_leaves_nothing_older_there;
 
     hanging::whoever_leads_past_a_server_that_hangs_looks_near_again;
 

@@ -104,7 +104,8 @@ where
         };
         let found = match found {
             Ok(Some(entry)) if entry.is_calm(now) => return Ok(self.inner.fetched(entry, Source::Hit, now)),
-            found => found.unwrap_or(None),
+            Ok(found) => found,
+            Err(_) => BlockingStore::<Q, V>::near(store, key, now),
         };
         self.read_on(key, until, now, found, loader, refresh)
     }

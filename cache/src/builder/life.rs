@@ -76,7 +76,8 @@ impl<K, V, E, S> Builder<K, V, E, S> {
         self
     }
 
-    /// For how long after a value has expired it is still served, while one refresh is on.
+    /// For how long after a value has expired it is still served, while one refresh is on. What counts is when a call begins: a
+    /// caller that refreshes itself, and whose load fails, gets the old value at the end of that load, however long it took.
     ///
     /// # Examples
     ///
@@ -92,7 +93,8 @@ impl<K, V, E, S> Builder<K, V, E, S> {
     }
 
     /// For how long after a value has expired it is served if the load fails, takes too long, or is refused. After a failure
-    /// callers get the old value at once, until the [back-off](Self::backoff) is over.
+    /// callers get the old value at once, until the [back-off](Self::backoff) is over. What counts is when a call begins: if its
+    /// load fails after a long time, it gets the old value though the window has ended meanwhile.
     ///
     /// # Examples
     ///

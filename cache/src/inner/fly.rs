@@ -284,7 +284,7 @@ impl<V, S> Inner<V, S> {
                 None => remove().map_err(|error| (error, None)),
             });
             return match stored {
-                Ok(stored) => self.published(Some(stored.map_err(|(error, _)| error))),
+                Ok(stored) => self.published(Some(stored)),
                 Err(unwanted) => unwanted.into(),
             };
         }
@@ -302,22 +302,25 @@ impl<V, S> Inner<V, S> {
             })
         });
         // The value is there: its callers do not wait for ever for it to be stored, nor for others that write.
-        match within(limit, &self.config.timer, put).await {
-            None => self.published(None::<Result<(), Infallible>>),
-            Some(Ok(stored)) => self.published(Some(stored.map_err(|(error, _)| error))),
-            Some(Err(unwanted)) => Unwanted::into(unwanted),
+        match within(limit, &self.config.timer, put).await.transpose() {
+            Ok(stored) => self.published(stored),
+            Err(unwanted) => Unwanted::into(unwanted),
         }
     }
 
     /// What has become of a value that was put. `None`: that took too long. No lock is held here.
-    fn published<T>(&self, put: Option<Result<T, impl std::error::Error + Send + Sync + 'static>>) -> Published {
+    fn published<T, E>(&self, put: Option<Result<T, Unstored<T, E>>>) -> Published
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
         match put {
             Some(Ok(displaced)) => {
                 drop(displaced);
                 Published::Stored
             }
-            Some(Err(error)) => {
+            Some(Err((error, removed))) => {
                 self.store_failed(error);
+                self.removed(removed);
                 Published::Unknown
             }
             None => {
@@ -327,6 +330,9 @@ impl<V, S> Inner<V, S> {
         }
     }
 }
+
+/// Why a value was not stored, and what has become of the one that it was to replace, if that was to go.
+type Unstored<T, E> = (E, Option<Result<T, E>>);
 
 impl From<Unwanted> for Published {
     fn from(unwanted: Unwanted) -> Self {

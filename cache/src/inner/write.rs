@@ -55,14 +55,14 @@ impl<V, S> Inner<V, S> {
         if is_put && let Err(failure) = &written {
             // The new value was refused, so the old one is not to be served as if it were still right.
             if !is_shared {
-                removed = self.store.remove(key).await.ok();
+                removed = Some(self.store.remove(key).await);
             } else if !failure.is_ambiguous {
-                removed = self.ask_with::<Q, _, _>(IfOpen::Ask, || self.store.remove(key)).await.ok();
+                drop(self.ask_with::<Q, _, _>(IfOpen::Ask, || self.store.remove(key)).await);
             }
         }
         drop(ends);
         drop(writing);
-        drop(removed);
+        self.removed(removed);
         let displaced = written.map_err(|failure| Error::Store(failure.error))?;
         drop(displaced);
         if is_put {
@@ -103,7 +103,17 @@ impl<V, S> Inner<V, S> {
                 self.note_evictions::<Q>();
                 Ok(())
             }
-            Err((error, _removed)) => Err(Error::Store(self.refused(error).error)),
+            Err((error, removed)) => {
+                self.removed(removed);
+                Err(Error::Store(self.refused(error).error))
+            }
+        }
+    }
+
+    /// What was refused has led to this. No lock is held here.
+    pub(super) fn removed<T>(&self, removed: Option<Result<T, impl std::error::Error + Send + Sync + 'static>>) {
+        if let Some(Err(error)) = removed {
+            self.store_failed(error);
         }
     }
 

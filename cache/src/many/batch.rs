@@ -1,7 +1,7 @@
 //! What a batch has found, what it is to load, and what it makes of that: the same for tasks and threads.
 
 use crate::entry::{Entry, Fetched, Source};
-use crate::error::Error;
+use crate::error::{Error, StoreError};
 use crate::inner::{Flown, Inner, Leave, Panicked, Seen, Why};
 use crate::loads::Calling;
 use crate::plan::Plan;
@@ -50,19 +50,17 @@ pub(super) struct Batch<'q, Q: ?Sized, V> {
 }
 
 /// What is near of several keys, and which of them are not.
-pub(super) struct NearMany<'q, Q: ?Sized, V> {
+struct NearMany<'q, Q: ?Sized, V> {
     found: Vec<Option<Entry<V>>>,
-    pub(super) missing: Vec<&'q Q>,
+    missing: Vec<&'q Q>,
 }
 
 impl<Q: ?Sized, V> NearMany<'_, Q, V> {
     /// All, in their order, with what was told of the missing ones.
-    pub(super) fn with(mut self, told: Vec<Option<Entry<V>>>) -> Vec<Option<Entry<V>>> {
-        let places = self.found.iter_mut().filter(|found| found.is_none());
-        for (place, told) in places.zip(told) {
-            *place = told;
-        }
-        self.found
+    fn with<E>(self, told: Vec<Result<Option<Entry<V>>, E>>) -> Vec<Result<Option<Entry<V>>, E>> {
+        let mut told = told.into_iter();
+        let found = self.found.into_iter();
+        found.map(|near| near.map_or_else(|| told.next().unwrap_or(Ok(None)), |near| Ok(Some(near)))).collect()
     }
 }
 
@@ -78,6 +76,7 @@ impl<V, S> Inner<V, S> {
         let mut batch = Batch { values: Vec::with_capacity(keys.len()), wanted: Vec::new() };
         let all = self.find_many(&keys, now).await;
         for (place, (key, found)) in keys.into_iter().zip(all).enumerate() {
+            let found = found.unwrap_or_else(|_| self.store.near(key, now));
             let value = match self.plan(found, now, || self.loads.hash(key)) {
                 Plan::Serve(fetched) => Some(fetched),
                 Plan::Refresh { entry, source, leave } => {
@@ -95,8 +94,8 @@ impl<V, S> Inner<V, S> {
         batch
     }
 
-    /// What is near, and of the rest what the store says. A store that fails has none of that.
-    async fn find_many<Q>(&self, keys: &[&Q], now: Time) -> Vec<Option<Entry<V>>>
+    /// What is near and may be served, and of the rest what the store says. `Err`: it has failed, which was counted.
+    pub(super) async fn find_many<Q>(&self, keys: &[&Q], now: Time) -> Vec<Result<Option<Entry<V>>, StoreError>>
     where
         Q: Sync + ?Sized,
         V: Send,
@@ -104,7 +103,6 @@ impl<V, S> Inner<V, S> {
     {
         match self.near_many(keys, now) {
             None => self.ask_many(keys, now).await,
-            Some(near) if near.missing.is_empty() => near.found,
             Some(near) => {
                 let told = self.ask_many(&near.missing, now).await;
                 near.with(told)
@@ -113,12 +111,12 @@ impl<V, S> Inner<V, S> {
     }
 
     /// `None` if nothing is near, as in most stores.
-    pub(super) fn near_many<'q, Q>(&self, keys: &[&'q Q], now: Time) -> Option<NearMany<'q, Q, V>>
+    fn near_many<'q, Q>(&self, keys: &[&'q Q], now: Time) -> Option<NearMany<'q, Q, V>>
     where
         Q: ?Sized,
         S: Store<Q, V>,
     {
-        let near = |(place, key): (usize, &&Q)| Some((place, self.store.near(key, now)?));
+        let near = |(place, key): (usize, &&Q)| Some((place, self.near(*key, now)?));
         let near: Vec<_> = keys.iter().enumerate().filter_map(near).collect();
         if near.is_empty() {
             return None;
@@ -132,17 +130,18 @@ impl<V, S> Inner<V, S> {
         Some(NearMany { found, missing })
     }
 
-    async fn ask_many<Q>(&self, keys: &[&Q], now: Time) -> Vec<Option<Entry<V>>>
+    async fn ask_many<Q>(&self, keys: &[&Q], now: Time) -> Vec<Result<Option<Entry<V>>, StoreError>>
     where
         Q: Sync + ?Sized,
         V: Send,
         S: Store<Q, V>,
     {
+        if keys.is_empty() {
+            return Vec::new();
+        }
         match self.ask::<Q, _, _>(|| self.store.get_many(keys, now)).await {
-            Ok(all) => {
-                all.into_iter().map(|found| found.map_err(|error| self.store_failed(error)).ok().flatten()).collect()
-            }
-            Err(_) => keys.iter().map(|_| None).collect(),
+            Ok(all) => all.into_iter().map(|found| found.map_err(|error| self.store_failed(error))).collect(),
+            Err(failure) => keys.iter().map(|_| Err(StoreError::clone(&failure.error))).collect(),
         }
     }
 
@@ -158,8 +157,8 @@ impl<V, S> Inner<V, S> {
         }
     }
 
-    /// Puts what has come into its place. What came to nothing stays wanted, and an error without an old value ends it all.
-    /// `led` are the keys whose flights were this call's own.
+    /// Puts what has come into its place. What came to nothing stays wanted, and the first error without an old value ends it all,
+    /// once the others have come. `led` are the keys whose flights were this call's own.
     pub(super) fn take_in<Q, E>(
         &self,
         batch: &mut Batch<'_, Q, V>,
@@ -169,25 +168,27 @@ impl<V, S> Inner<V, S> {
     where
         Q: Hash + Eq + ?Sized,
     {
+        let mut all = Ok(());
         for (wanted, flown) in std::mem::take(&mut batch.wanted).into_iter().zip(flown) {
             let place = wanted.place;
             let role = if led.contains(wanted.key) { Role::Led } else { Role::Followed };
-            batch.values[place] = match (flown, wanted) {
-                (Some(Err(Error::Reentrant)), _) => return Err(Error::Reentrant),
+            let value = match (flown, wanted) {
+                (Some(Err(Error::Reentrant)), _) => Err(Error::Reentrant),
                 (flown, Wanted { refresh: Some((source, _leave)), entry: Some(entry), .. }) => {
-                    Some(self.refreshed(flown.and_then(Result::ok), entry, source))
+                    Ok(self.refreshed(flown.and_then(Result::ok), entry, source))
                 }
                 (None, wanted) => {
                     batch.wanted.push(wanted);
-                    None
+                    continue;
                 }
-                (Some(flown), wanted) => {
-                    let loaded = flown.map(|landed| self.landed(landed, role));
-                    Some(self.ended(loaded, wanted.entry)?)
-                }
+                (Some(flown), wanted) => self.ended(flown.map(|landed| self.landed(landed, role)), wanted.entry),
             };
+            match value {
+                Ok(value) => batch.values[place] = Some(value),
+                Err(error) => all = all.and(Err(error)),
+            }
         }
-        Ok(())
+        all
     }
 
     /// As [`take_in`](Self::take_in), of some of the keys. The others stay wanted.
@@ -212,11 +213,11 @@ impl<V, S> Inner<V, S> {
             }
         };
         let flown = batch.wanted.iter().map(copied).collect();
-        self.take_in(batch, led, flown)?;
+        let all = self.take_in(batch, led, flown);
         batch.wanted.extend(others);
         // As errors are told in the order of the keys.
         batch.wanted.sort_unstable_by_key(|wanted| wanted.place);
-        Ok(())
+        all
     }
 
     /// Those of the keys whose loads by others were waited for in vain, and whose old values will do.
@@ -233,20 +234,10 @@ impl<V, S> Inner<V, S> {
         }
         // A load that is over has left another value, and a write may have left none. Also near, where a store that does not answer
         // is not asked.
-        let now = self.now();
-        let near: Vec<Option<Entry<V>>> = keys.iter().map(|key| self.store.near(key, now)).collect();
-        let missing = keys.iter().zip(&near).filter(|(_, near)| near.is_none());
-        let missing: Vec<&Q> = missing.map(|(key, _)| *key).collect();
-        let told = if missing.is_empty() {
-            Vec::new()
-        } else {
-            self.ask::<Q, _, _>(|| self.store.get_many(&missing, now)).await.unwrap_or_default()
-        };
-        let mut told = told.into_iter();
+        let all = self.find_many(&keys, self.now()).await;
         let mut hung = Vec::new();
-        for ((key, near), old) in keys.into_iter().zip(near).zip(old) {
-            let found = near.map(Some).or_else(|| told.next()?.ok());
-            if found.is_none_or(|entry| entry.is_some_and(|entry| entry.version() == old)) {
+        for ((key, found), old) in keys.into_iter().zip(all).zip(old) {
+            if found.map_or(true, |entry| entry.is_some_and(|entry| entry.version() == old)) {
                 self.hangs(self.loads.hash(key));
                 hung.push(key);
             }
@@ -279,11 +270,22 @@ impl<V, S> Inner<V, S> {
         Ok(calling)
     }
 
-    /// The time of the batch is up, and its refreshes end with it: the next ones wait.
-    pub(super) fn hold_up_refreshes<Q: Hash + ?Sized>(&self, batch: &Batch<'_, Q, V>) {
+    /// The time of the batch is up. What it has `kept` counts, and its refreshes end with it: the next ones wait.
+    pub(super) fn ends_late<Q, E>(
+        &self,
+        batch: &mut Batch<'_, Q, V>,
+        led: &HashSet<&Q>,
+        kept: &HashMap<&Q, Result<Flown<V, E>, Panicked>>,
+    ) -> Result<(), Error<E>>
+    where
+        Q: Hash + Eq + ?Sized,
+        V: Clone,
+    {
+        let come = self.take_in_kept(batch, led, kept);
         for wanted in batch.wanted.iter().filter(|wanted| wanted.is_refresh()) {
             self.hold_up(self.loads.hash(wanted.key));
         }
+        come.and(self.refuse(batch, &Error::Deadline))
     }
 
     /// Ends a batch that may not load: by the old values, if each key has one.

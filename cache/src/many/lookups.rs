@@ -21,20 +21,8 @@ impl<V, S> Inner<V, S> {
         S: Store<Q, V>,
     {
         let now = self.now();
-        let near = self.near_many(&keys, now);
-        let missing = near.as_ref().map_or(&keys, |near| &near.missing);
-        let mut told = Vec::new();
-        if !missing.is_empty() {
-            let all = self.ask::<Q, _, _>(|| self.store.get_many(missing, now)).await;
-            for found in all.map_err(|failure| Error::Store(failure.error))? {
-                told.push(found.map_err(|error| Error::Store(self.store_failed(error)))?);
-            }
-        }
-        let all = match near {
-            None => told,
-            Some(near) => near.with(told),
-        };
-        Ok(all.into_iter().map(|found| self.served(found, now)).collect())
+        let all: Result<Vec<_>, _> = self.find_many(&keys, now).await.into_iter().collect();
+        Ok(all.map_err(Error::Store)?.into_iter().map(|found| self.served(found, now)).collect())
     }
 
     /// Removes these, all of them whatever becomes of one. `forget` lets nobody join the flight of a key.

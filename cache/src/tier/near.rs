@@ -3,19 +3,20 @@
 use crate::entry::Entry;
 use crate::lease::{Acquired, Publication};
 use crate::memory::Memory;
+use crate::primitive::Mutex;
 use crate::store::BlockingStore;
 use crate::time::Time;
 use crossbeam_utils::CachePadded;
 use hashbrown::Equivalent;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// By the numbers of keys, as others' writes are told by these.
 pub(super) struct Near<K, V> {
     pub(super) memory: Memory<u64, Kept<K, V>>,
-    /// How often keys were written whose number falls on each.
-    writes: Box<[CachePadded<AtomicU64>]>,
+    /// How often keys were written whose number falls on each. What is kept or removed because of it is so under the same lock, where
+    /// none of the user's code runs. Whoever only looks takes none.
+    writes: Box<[CachePadded<Mutex<u64>>]>,
 }
 
 pub(super) struct Kept<K, V> {
@@ -31,7 +32,7 @@ impl<K, V: Clone> Clone for Kept<K, V> {
     }
 }
 
-const STRIPES: usize = 64;
+const STRIPES: usize = if cfg!(loom) { 1 } else { 64 };
 
 /// What is to be kept of an entry, a copy of its own, and what it weighs.
 pub(super) struct Copied<K, V>(Entry<Kept<K, V>>, u64);
@@ -48,33 +49,34 @@ impl<K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Near<K, V> {
 
     /// How often keys were written whose number falls where this one does.
     pub(super) fn writes(&self, number: u64) -> u64 {
-        self.stripe(number).load(Ordering::SeqCst)
+        *self.stripe(number).lock()
     }
 
-    fn stripe(&self, number: u64) -> &AtomicU64 {
+    fn stripe(&self, number: u64) -> &Mutex<u64> {
         &self.writes[number as usize % STRIPES]
     }
 
     /// Keeps it, unless the key was written after there were so many `writes`.
     fn keep(&self, number: u64, Copied(entry, weight): Copied<K, V>, writes: u64) {
-        if self.writes(number) == writes {
-            drop(self.memory.keep(number, entry, weight));
-            // Whoever has written since has removed what was there, or does it now, after it was counted.
-            if self.writes(number) != writes {
-                drop(self.memory.take(&number));
-            }
-        }
+        let written = self.stripe(number).lock();
+        let displaced = if *written == writes { Some(self.memory.keep(number, entry, weight)) } else { None };
+        drop(written);
+        drop(displaced);
     }
 
     pub(super) fn written(&self, number: u64) {
-        self.stripe(number).fetch_add(1, Ordering::SeqCst);
-        drop(self.memory.take(&number));
+        let mut written = self.stripe(number).lock();
+        *written += 1;
+        let removed = self.memory.take(&number);
+        drop(written);
+        drop(removed);
     }
 
     pub(super) fn all_written(&self) {
         for stripe in &self.writes {
-            stripe.fetch_add(1, Ordering::SeqCst);
+            *stripe.lock() += 1;
         }
+        // What was kept before it was counted is there by now.
         drop(self.memory.take_all());
     }
 }
@@ -82,7 +84,7 @@ impl<K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Near<K, V> {
 /// A request about a key that may have been written while it was under way.
 pub(super) struct Request<'t, K, V> {
     near: &'t Near<K, V>,
-    pub(super) number: u64,
+    number: u64,
     writes: u64,
     until: Time,
 }
@@ -115,8 +117,10 @@ impl<'t, K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Request<'t,
     }
 
     fn keep(&self, copied: Option<Copied<K, V>>) {
-        if let Some(copied) = copied {
-            self.near.keep(self.number, copied, self.writes);
+        match copied {
+            Some(copied) => self.near.keep(self.number, copied, self.writes),
+            // What is there is older than what whoever asked has.
+            None => drop(self.near.memory.take(&self.number)),
         }
     }
 

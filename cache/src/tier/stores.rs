@@ -39,10 +39,10 @@ where
     }
 
     async fn get(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, S::Error> {
-        let request = self.request(key, now);
-        if let Some(entry) = self.near.find(request.number, key, now) {
+        if let Some(entry) = self.find_fresh(key, now) {
             return Ok(Some(entry));
         }
+        let request = self.request(key, now);
         Ok(request.got(key, self.far.get(key, now).await?))
     }
 
@@ -149,10 +149,10 @@ where
     }
 
     fn get(&self, key: &Q, now: Time) -> Result<Option<Entry<V>>, S::Error> {
-        let request = self.request(key, now);
-        if let Some(entry) = self.near.find(request.number, key, now) {
+        if let Some(entry) = self.find_fresh(key, now) {
             return Ok(Some(entry));
         }
+        let request = self.request(key, now);
         Ok(request.got(key, self.far.get(key, now)?))
     }
 

@@ -30,6 +30,28 @@ async fn uncalled(_: Vec<&str>) -> Result<Vec<u32>, Fail> {
     unreachable!("this loader is not to be called")
 }
 
+/// Its key that has failed ends it, and its refresh ends all the same.
+#[test]
+fn a_tasks_call_that_is_late_holds_its_refreshes_up_though_a_load_of_its_own_has_failed() {
+    within_limit(|| {
+        let clock = ManualClock::new();
+        let cache: Tasks = builder(&clock).stale_while_revalidate(TTL).build();
+        block_on(async {
+            cache.put("old", 7).await.unwrap();
+            clock.advance(TTL);
+            let mut on = Box::pin(cache.refresh("old", pending));
+            assert!(poll_once(&mut on).await.is_none());
+            let fails = |_: Vec<&str>| async { Err(Fail(1)) };
+            let many = cache.call_many(["a", "old"]).timeout(SECOND).get_or_load(fails);
+            assert!(matches!(late(&clock, many).await, Err(Error::Load(error)) if *error == Fail(1)));
+            drop(on);
+            let old = cache.get_or_load("old", || async { unreachable!("the next refresh waits") }).await;
+            assert_eq!(told(old), (7, Source::Stale));
+            assert_eq!(cache.stats().stale, 2);
+        });
+    });
+}
+
 fn all(fetched: Result<Vec<Fetched<u32>>, Error<Fail>>) -> Vec<(u32, Source)> {
     fetched.expect("there are values").into_iter().map(|fetched| told(Ok(fetched))).collect()
 }

@@ -43,6 +43,7 @@ pub(crate) fn i7_a_store_that_fails_on_writes_costs_no_caller_its_value<W: Way>(
 fn a_store_that_fails_on_writes_costs_no_caller_its_value_in<W: Way, S: AnyStore<u32>>(store: S) {
     let (store, faults) = FaultyStore::new(store);
     let (cache, _) = cache_in::<W, u32, _>(store, |builder| builder);
+    cache.put("old", 7).unwrap();
     faults.fail_writes(true);
     let first = loading(&cache, "k", || Ok(1));
     let second = crate::support::run::joining(&cache, "k", uncalled());
@@ -55,10 +56,14 @@ fn a_store_that_fails_on_writes_costs_no_caller_its_value_in<W: Way, S: AnyStore
     }
     let values = cache.get_or_load_many(&["k"], |_| Ok(vec![3])).unwrap();
     assert_eq!((values[0].value, values[0].source), (3, Source::Loaded));
+    // The put is one; and as that has failed, so is the removal of what is there. The same is so of the refresh.
+    assert_eq!(cache.stats().store_errors, 6);
+    assert_eq!(told(cache.refresh("old", || Ok(8))), (8, Source::Loaded));
+    assert_eq!(cache.stats().store_errors, 8);
     faults.fail_writes(false);
     assert_eq!(told(cache.get_or_load("k", || Ok(4))), (4, Source::Loaded));
     assert_eq!(told(cache.get_or_load("k", uncalled())), (4, Source::Hit));
-    assert_eq!(cache.stats().store_errors, 5);
+    assert_eq!(cache.stats().store_errors, 8);
 }
 
 /// I7.

@@ -109,6 +109,21 @@ pub(crate) fn the_error_of_a_batch_is_its_own_and_is_not_kept<W: Way>() {
     assert_eq!(cache.stats().load_errors, 1);
 }
 
+pub(crate) fn what_a_batch_that_fails_counts_does_not_depend_on_the_order_of_its_keys<W: Way>() {
+    for keys in [["1", "2", "3"], ["3", "2", "1"], ["2", "3", "1"]] {
+        let (cache, clock) =
+            cache::<W, u32>(|builder| builder.early_refresh(Policy::Eager { window: 0.5 }).stale_if_error(TTL));
+        cache.put("3", 3).unwrap();
+        clock.advance(TTL / 2);
+        cache.put("1", 1).unwrap();
+        clock.advance(TTL / 2 + SECOND);
+        // One is early, one is old, and one is not there.
+        assert_eq!(failure(cache.get_or_load_many(&keys, |_| Err(Fail(7)))), 7);
+        let stats = cache.stats();
+        assert_eq!((stats.early, stats.stale, stats.misses, stats.hits), (1, 1, 2, 0), "{keys:?}");
+    }
+}
+
 /// In memory, and in a store that processes share.
 pub(crate) fn a_batch_that_fails_is_one_load_that_failed<W: Way>() {
     let clock = ManualClock::new();

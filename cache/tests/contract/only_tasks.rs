@@ -12,7 +12,7 @@ use oneflight_cache::test_util::ManualClock;
 use oneflight_cache::{Blocking, BoxFuture, Cache, Error, Memory, Policy, Source};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const EAGER: Policy = Policy::Eager { window: 0.5 };
 
@@ -50,6 +50,44 @@ fn a_leader_that_is_dropped_hands_the_load_on() {
             *gate.lock().unwrap() = true;
             assert_eq!(told(second.await).0, 1);
             assert_eq!(cache.stats().loads, 1);
+        });
+    });
+}
+
+/// By a timer that adds what it is asked for to what its clock shows, which is not what the cache's own shows.
+#[test]
+fn limits_that_never_end_are_no_limits() {
+    within_limit(|| {
+        let timer = |duration: Duration| {
+            let at = Instant::now() + duration;
+            async move {
+                ::smol::Timer::at(at).await;
+            }
+        };
+        let (store, stops) = Map::new();
+        let builder = Cache::<String, u32, Fail>::builder().store(store).timer(timer).load_timeout(Duration::MAX);
+        let cache: Cache<String, u32, Fail, _> = builder.build();
+        let waits = |value| {
+            move || async move {
+                yield_now().await;
+                Ok(value)
+            }
+        };
+        block_on(async {
+            let call = cache.call("a").timeout(Duration::MAX);
+            assert_eq!(told(call.get_or_load(waits(1)).await), (1, Source::Loaded));
+            assert_eq!(told(cache.call("a").timeout(Duration::MAX).refresh(waits(2)).await), (2, Source::Loaded));
+            // What is left of the limit is asked for once the store has to be waited for.
+            let put = stops.next(Request::Put);
+            put.go_on.open();
+            let load = |_: Vec<&str>| waits(3)();
+            let values = cache
+                .call_many(["b"])
+                .timeout(Duration::MAX)
+                .get_or_load(async |keys| Ok(vec![load(keys).await?]))
+                .await;
+            assert_eq!(*values.unwrap()[0], 3);
+            assert_eq!(*cache.get("b").await.unwrap().unwrap(), 3);
         });
     });
 }

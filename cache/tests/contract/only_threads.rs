@@ -11,7 +11,7 @@ use crate::support::thread_way::Threads;
 use crate::support::way::{
     Answer, AnyCache, Fail, Made, Refreshes, SECOND, TTL, Way, builder, cache, cache_in, inline_cache,
 };
-use oneflight_cache::{Error, Memory, Policy, Source, Tiered};
+use oneflight_cache::{BlockingStore, Clock, Entry, Error, Memory, Policy, Source, Tiered};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -193,6 +193,32 @@ fn a_batch_looks_near_before_it_serves_the_old_value_of_a_load_that_hangs() {
             stuck.into_iter().for_each(|stuck| drop(stuck.end()));
             was_in_time
         });
+    });
+}
+
+/// What another process has put meanwhile is not near, and what is near is out of date.
+#[test]
+fn a_batch_asks_the_server_before_it_serves_the_old_value_of_a_load_that_hangs() {
+    within_limit(|| {
+        let (server, clock) = server();
+        let store = Tiered::new(100, TTL * 10, server.another_process());
+        let builder = builder(&clock).store(store).load_timeout(LONG).stale_if_error(TTL);
+        let cache = <<Threads as Way>::Cache<u32, _>>::with(builder, Refreshes::Beside);
+        cache.put("k", 1).unwrap();
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+        clock.advance(TTL);
+        let stuck = loading(&cache, "k", || Ok(2));
+        let batch = run({
+            let cache = cache.clone();
+            move || cache.get_or_load_many(["k"], |keys| panic!("{keys:?} is there"))
+        });
+        until("it waits", || cache.waiters("k") == 1);
+        server.lose_announcements(true);
+        let now = clock.now();
+        let entry = Entry::new(3, 3, now, now.after(TTL), now.after(TTL), SECOND);
+        BlockingStore::<str, u32>::put(&server, "k", entry, now).unwrap();
+        assert_eq!(told(Ok(batch.end().unwrap().remove(0))), (3, Source::Hit));
+        drop(stuck.end());
     });
 }
 
