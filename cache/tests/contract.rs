@@ -207,6 +207,7 @@ cases! {
     leases::of_two_processes_one_loads_and_the_other_gets_its_value;
     leases::k4_the_lease_of_a_holder_that_died_is_taken_over_when_it_ends;
     leases::k3_a_lease_is_renewed_for_as_long_as_the_load_takes;
+    leases::k3_the_leases_of_a_batch_are_renewed_for_as_long_as_its_load_takes;
     leases::k2_a_leader_that_lost_its_lease_overwrites_nothing_newer;
     leases::a_leader_that_lost_its_lease_stores_late_if_there_is_nothing;
     leases::i1_an_invalidation_in_another_process_wins_over_a_load;
