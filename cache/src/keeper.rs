@@ -120,15 +120,14 @@ impl Shared {
                     drop(state);
                     // It calls the user's store.
                     let next = catch_unwind(AssertUnwindSafe(&mut task)).ok().flatten().and_then(deadline);
+                    let Some(at) = next else {
+                        // It holds a key, whose `Drop` may panic.
+                        _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
+                        state = self.state.lock();
+                        continue;
+                    };
                     state = self.state.lock();
-                    match next {
-                        Some(at) => _ = state.due.insert((at, number), task),
-                        None => {
-                            drop(state);
-                            drop(task);
-                            state = self.state.lock();
-                        }
-                    }
+                    state.due.insert((at, number), task);
                 }
             }
         }
@@ -173,6 +172,22 @@ mod tests {
         keeper.soon(move || done.send(()).unwrap());
         drop(keeper);
         assert!(dones.recv().is_ok());
+    }
+
+    #[test]
+    fn a_task_whose_drop_panics_ends_no_other() {
+        struct Key;
+        impl Drop for Key {
+            fn drop(&mut self) {
+                panic!("by intention");
+            }
+        }
+        let keeper = Keeper::default();
+        let (done, dones) = mpsc::channel();
+        let key = Key;
+        keeper.add(Duration::ZERO, Box::new(move || Some(&key).and(None)));
+        keeper.soon(move || done.send(()).unwrap());
+        assert!(dones.recv_timeout(LONG / 60).is_ok());
     }
 
     #[test]

@@ -284,6 +284,9 @@ pub trait Lease<K: ?Sized, V>: Send + Sync {
     ///    [`Stored`](Publication::Stored);
     /// 3. there is no value: stores it, leaves the lease and the epoch, tells those who watch: [`Late`](Publication::Late);
     /// 4. otherwise [`Superseded`](Publication::Superseded).
+    ///
+    /// An entry that is over by `now` ([`Entry::stale_until`]) stands for a value that is not to be kept: no value is stored, the one that
+    /// was there is removed, and all else is the same.
     fn publish(
         &self,
         key: &K,

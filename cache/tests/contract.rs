@@ -37,6 +37,8 @@ mod near;
 mod negatives;
 #[path = "contract/nested.rs"]
 mod nested;
+#[path = "contract/not_kept.rs"]
+mod not_kept;
 #[path = "contract/odd.rs"]
 mod odd;
 #[path = "contract/only_tasks.rs"]
@@ -210,6 +212,7 @@ cases! {
     leases::of_two_processes_one_loads_and_the_other_gets_its_value;
     leases::k4_the_lease_of_a_holder_that_died_is_taken_over_when_it_ends;
     leases::k3_a_lease_is_renewed_for_as_long_as_the_load_takes;
+    leases::k3_the_leases_of_a_batch_are_renewed_for_as_long_as_its_load_takes;
     leases::k2_a_leader_that_lost_its_lease_overwrites_nothing_newer;
     leases::a_leader_that_lost_its_lease_stores_late_if_there_is_nothing;
     leases::i1_an_invalidation_in_another_process_wins_over_a_load;
@@ -230,6 +233,13 @@ cases! {
     leases::a_batch_waits_for_another_process_no_longer_than_a_single_call;
     leases::batches_in_opposite_orders_in_two_processes_do_not_wait_in_a_circle;
     leases::i6_what_cannot_be_read_is_overwritten;
+
+    not_kept::what_is_not_kept_takes_along_what_it_replaces;
+    not_kept::j5_what_another_process_has_put_stays_if_a_refresh_brings_what_is_not_kept;
+    not_kept::k1_what_is_not_kept_leaves_the_next_holder_its_lease;
+    not_kept::k1_what_is_loaded_past_a_holder_and_not_kept_leaves_it_its_lease;
+    not_kept::k2_what_is_older_is_not_stored_after_what_is_not_kept;
+    not_kept::k1_what_there_is_no_room_for_leaves_the_next_holder_its_lease;
 
     lease_failures::a_holder_that_takes_too_long_is_not_waited_for;
     lease_failures::a_caller_may_ask_for_an_error_in_place_of_a_long_wait;

@@ -78,6 +78,8 @@ pub enum Action {
     /// 3. there is no value: store, leave the lease and the epoch, tell those who wait: [`Late`](Event::Late);
     /// 4. otherwise [`Superseded`](Event::Superseded).
     ///
+    /// For a value that is not to be kept, "store" is to remove what is there. Then nothing that was loaded before comes after it.
+    ///
     /// Or [`StoreError`](Event::StoreError), also when the store is out of memory. After all but `Stored` and `Late` the lease
     /// is given up by a [`Release`](Self::Release), as it may still be this token's.
     Publish {
@@ -153,7 +155,7 @@ pub enum Event {
     },
     /// The loader has a value, or a marker to be stored in place of an error or of a value that is not to be stored.
     LoadOk {
-        /// The loader lets it be stored. False: the lease is given up and nothing is published.
+        /// It is to be published, also if it is not to be kept. False: the lease is given up and nothing is published.
         store: bool,
     },
     /// The loader has none. Not for a leader that is dropped or panics while other callers of the process wait: one of these

@@ -142,6 +142,7 @@ impl<V, S> Inner<V, S> {
             let (loaded, ended) = self.run(limit, begun, true, loading, panics).await;
             (refused, begun, self.apart(loaded, asked), ended, is_late)
         };
+        // Made before the loader runs, which for threads ends in its first poll.
         let renewals = all(flights.iter().filter_map(|(_, flight)| flight.renewals()));
         let (refused, begun, results, ended, is_late) = or(run, async {
             renewals.await;

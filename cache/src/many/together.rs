@@ -41,9 +41,9 @@ pub(crate) async fn together<F: Future>(most: usize, futures: Vec<F>) -> Vec<F::
     outputs.into_iter().map(|output| output.expect("all have ended")).collect()
 }
 
-/// All of them at once.
-pub(crate) async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    together(usize::MAX, futures.collect()).await
+/// All of them at once. They are made now, and not when this is first polled.
+pub(crate) fn all<F: Future>(futures: impl Iterator<Item = F>) -> impl Future<Output = Vec<F::Output>> {
+    together(usize::MAX, futures.collect())
 }
 
 /// Where one future after another runs.

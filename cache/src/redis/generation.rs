@@ -16,7 +16,7 @@ struct Known {
     number: Option<u64>,
     /// When it has to be looked at again.
     until: Option<Instant>,
-    /// How often this process has said that what is known may not hold.
+    /// How often another number was found, or this process has said that what is known may not hold.
     changes: u64,
 }
 
@@ -53,12 +53,18 @@ impl Generation {
         Look { number: known.number, over, began, changes: known.changes }
     }
 
-    /// The request has found `number`. That is remembered unless the generation may have changed since the look began.
+    /// The request has found `number`. If the generation may have changed since the look began, it is looked at again at once: the
+    /// answer may be older than that of a look that began later and was quicker, and what was written since is not to be hidden.
     pub(crate) fn found(&self, look: Look, number: u64) {
         let Some(life) = self.life else { return };
         let mut known = self.known.lock();
-        if known.changes == look.changes {
+        let is_latest = known.changes == look.changes;
+        if known.number != Some(number) {
             known.number = Some(number);
+            known.until = None;
+            known.changes += 1;
+        }
+        if is_latest {
             // A life that never ends is one that is always over: rather a look too many.
             known.until = look.began.checked_add(life);
         }
@@ -99,14 +105,21 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_before_a_change_is_not_remembered() {
+    fn what_was_looked_at_before_a_change_does_not_hold() {
         let generation = Generation::new(HOUR);
-        for change in [Generation::doubt, Generation::forget] {
-            let before = generation.look();
+        let changes: [fn(&Generation); 3] =
+            [Generation::doubt, Generation::forget, |generation| generation.found(generation.look(), 2)];
+        for change in changes {
+            generation.forget();
+            let before = [generation.look(), generation.look()];
             change(&generation);
             generation.found(generation.look(), 2);
-            generation.found(before, 1);
-            assert_eq!(generation.look().number, Some(2));
+            generation.found(before[0], 2);
+            assert!(!generation.look().over, "it is the same");
+            generation.found(before[1], 1);
+            assert!(generation.look().over, "either may be the later one");
+            generation.found(generation.look(), 2);
+            assert!(!generation.look().over && generation.look().number == Some(2));
         }
         generation.doubt();
         assert!(generation.look().over && generation.look().number == Some(2));

@@ -68,8 +68,8 @@ scripts! {
     /// The token, the milliseconds of the lease and of the epoch, an epoch, the four bytes of the version that was seen: empty
     /// for none, `*` to take the lease whatever is there.
     ///
-    /// Only the four bytes of a value are looked at unless it is returned. An epoch of another length is not ours, and nobody
-    /// could publish in it. A lease that does not end is not ours either, and nobody would give it up.
+    /// Only the four bytes of a value are looked at unless it is returned. An epoch that is not written as ours are is not ours,
+    /// and nobody could publish in it. A lease that does not end is not ours either, and nobody would give it up.
     ACQUIRE(All) = r"
 local v, l, g = KEYS[1], KEYS[2], KEYS[3]
 local token, lease, life, epoch, seen = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -90,7 +90,7 @@ if holder and holder ~= token then
 end
 redis.call('SET', l, token, 'PX', lease)
 local there = redis.call('GET', g)
-if not there or #there ~= #epoch then
+if not there or #there ~= #epoch or there:find('[^0-9a-f]') then
   redis.call('SET', g, epoch, 'PX', life)
   return {'leader', epoch}
 end

@@ -140,13 +140,15 @@ impl<L: Link> Held<L> {
             header.write(codec(), &mut bytes);
             bytes.extend_from_slice(value);
         }
-        let done = self.steps.publish(&mut self.name, self.token, self.epoch, &bytes, keep).await?;
-        self.is_over = true;
-        if done != Publication::Stored {
-            // The lease may be there still: of a key that was written since, or whose epoch was lost. If that fails, it expires.
-            let _ = self.steps.release(&mut self.name, self.token).await;
+        let done = self.steps.publish(&mut self.name, self.token, self.epoch, &bytes, keep).await;
+        match &done {
+            Ok(Publication::Stored) => self.is_over = true,
+            Err(error) if error.is_ambiguous() => {}
+            // The lease may be there still: of a key that was written since, whose epoch was lost, or that there is no room for. If
+            // this fails, it expires.
+            _ => drop(self.release().await),
         }
-        Ok(done)
+        done
     }
 
     pub(crate) async fn release(&mut self) -> Result<bool, Error> {

@@ -227,7 +227,8 @@ impl HeldLease {
     ///
     /// # Errors
     ///
-    /// If the server cannot be asked. Then it may have been stored or not.
+    /// If the server cannot be asked: then it may have been stored or not. If it refuses, as it has no room: then it was not stored,
+    /// and the lease is given up.
     ///
     /// # Examples
     ///

@@ -117,6 +117,13 @@ impl<B: Bench> Caller<'_, B> {
         self.store.publish(&self.key, self.token, epoch, self.entry(value), self.bench.now())
     }
 
+    /// A value that is not to be kept.
+    #[track_caller]
+    pub(crate) fn publish_over(&self, epoch: Epoch) -> Publication {
+        let entry = self.entry_for(b"over", Duration::ZERO);
+        self.store.publish(&self.key, self.token, epoch, entry, self.bench.now()).unwrap()
+    }
+
     #[track_caller]
     pub(crate) fn renew(&self, lease: Duration) -> bool {
         self.store.renew(&self.key, self.token, lease).unwrap()

@@ -88,6 +88,8 @@ cases! {
         an_epoch_that_was_lost_leaves_the_value_that_is_refreshed
         twice_is_not_published_twice
         by_the_same_token_after_a_write_only_the_new_epoch_counts
+        what_is_over_removes_what_is_there_and_gives_the_lease_up
+        what_is_over_removes_nothing_that_another_has_or_loads
     }
     release {
         the_lease_is_free_at_once
@@ -116,6 +118,7 @@ cases! {
         a_foreign_type_is_an_error_and_is_left_alone
         a_full_store_refuses_what_is_new_and_lets_go
         a_full_store_refuses_what_is_published_and_the_lease_can_be_given_up
+        a_full_store_has_room_for_what_is_over
     }
     pushes {
         who_listens_is_told_so

@@ -1,5 +1,6 @@
 //! A store that several processes share. Each process is a cache of its own here; the store is a model.
 
+use crate::support::gate::Gate;
 use crate::support::in_time::in_time;
 use crate::support::limits::until;
 use crate::support::model::ModelStore;
@@ -117,19 +118,49 @@ pub(crate) fn k3_a_lease_is_renewed_for_as_long_as_the_load_takes<W: Way>() {
     let lease = Duration::from_millis(30);
     let cache = process::<W>(&server, &clock, |builder| awake(builder).lease(lease));
     let load = loading(&cache, "k", || Ok(1));
-    for _ in 0..5 {
-        // A renewal that began before the clock was moved on may be noted after; the next one counts.
-        for _ in 0..2 {
-            server.take_steps();
-            until("it is renewed", || server.take_steps().contains(&"renew"));
-        }
-        clock.advance(lease / 2);
-        assert!(server.is_held("k"));
-    }
+    assert_renewed(&server, &clock, lease, &["k"]);
     assert_eq!(told(load.end()), (1, Source::Loaded));
     assert_eq!((cache.stats().lost, cache.stats().late), (0, 0));
     assert!(!server.is_held("k"));
     assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+}
+
+/// K3.
+pub(crate) fn k3_the_leases_of_a_batch_are_renewed_for_as_long_as_its_load_takes<W: Way>() {
+    let (server, clock) = server();
+    let lease = Duration::from_millis(60);
+    let cache = process::<W>(&server, &clock, |builder| awake(builder).lease(lease));
+    let (begun, end) = (Gate::new(), Gate::new());
+    let batch = run({
+        let (cache, begun, end) = (cache.clone(), begun.clone(), end.clone());
+        move || {
+            cache.get_or_load_many(&["a", "b"], move |_| {
+                begun.open();
+                end.wait();
+                Ok(vec![1, 2])
+            })
+        }
+    });
+    begun.wait();
+    assert_renewed(&server, &clock, lease, &["a", "b"]);
+    end.open();
+    assert_eq!(batch.end().unwrap().len(), 2);
+    assert_eq!((cache.stats().lost, cache.stats().late), (0, 0));
+    assert!(!server.is_held("a") && !server.is_held("b"));
+    assert_eq!(told(cache.get_or_load("b", uncalled())), (2, Source::Hit));
+}
+
+/// The leases of the keys outlast several times what they were asked for.
+fn assert_renewed(server: &Store, clock: &ManualClock, lease: Duration, keys: &[&str]) {
+    for _ in 0..5 {
+        // A renewal that began before the clock was moved on may be noted after; the next one counts.
+        for _ in 0..2 * keys.len() {
+            server.take_steps();
+            until("it is renewed", || server.take_steps().contains(&"renew"));
+        }
+        clock.advance(lease / 2);
+        assert!(keys.iter().all(|key| server.is_held(key)));
+    }
 }
 
 /// K2.

@@ -434,7 +434,7 @@ fn a_batch_that_gives_up_waiting_has_the_panic_of_its_own_values_clone() {
 fn a_refresh_that_does_not_end_is_not_waited_for_longer_than_allowed() {
     within_limit(|| {
         for beside in [true, false] {
-            let set = |builder: crate::support::way::Made<u32>| builder.early_refresh(EAGER);
+            let set = |builder: Made<u32>| builder.early_refresh(EAGER);
             let (cache, clock) = if beside { cache::<Threads, u32>(set) } else { inline_cache::<Threads, u32>(set) };
             cache.put("k", 1).unwrap();
             clock.advance(TTL - SECOND);
@@ -539,9 +539,8 @@ fn a_refresh_that_is_stuck_has_a_successor_past_the_load_timeout() {
 #[test]
 fn helpers_that_are_stuck_are_replaced_past_the_load_timeout() {
     within_limit(|| {
-        let set = |builder: crate::support::way::Made<u32>| {
-            builder.early_refresh(EAGER).load_timeout(SECOND).helper_threads(2).max_refreshes(3)
-        };
+        let set =
+            |builder: Made<u32>| builder.early_refresh(EAGER).load_timeout(SECOND).helper_threads(2).max_refreshes(3);
         let (cache, clock) = cache::<Threads, u32>(set);
         for key in ["a", "b", "c", "d"] {
             cache.put(key, 1).unwrap();

@@ -242,13 +242,12 @@ fn strings_that_others_have_put_there_are_got_over() {
         other => panic!("{other:?}"),
     }
     bench.delete('l');
-    bench.set('g', b"epoch");
-    let epoch = bench.lead(1);
-    assert_eq!(bench.publish(1, epoch, "value"), Publication::Stored);
-    bench.remove();
-    bench.set('g', &[b'?'; 32]);
-    let epoch = bench.lead(1);
-    assert_eq!(bench.publish(1, epoch, "value"), Publication::Invalidated);
+    for others in [b"epoch".as_slice(), &[b'?'; 32], &[b'A'; 32], &[0; 32]] {
+        bench.set('g', others);
+        let epoch = bench.lead(1);
+        assert_eq!(bench.publish(1, epoch, "value"), Publication::Stored);
+        bench.remove();
+    }
 }
 
 /// None of ours is, so nobody renews it or gives it up.

@@ -6,7 +6,7 @@ use crate::redis_support::server::Server;
 use crate::redis_support::until;
 use futures_lite::future::{pending, poll_once};
 use oneflight_cache::lease::Publication;
-use oneflight_cache::redis::{RedisLease, blocking};
+use oneflight_cache::redis::{Error, RedisLease, blocking};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -116,6 +116,30 @@ fn what_is_older_does_not_replace_what_is_newer() {
     let paused = leases.acquire("k", TTL).unwrap().expect("it is free");
     server.flush_all();
     assert_eq!(paused.store(b"old", TTL).unwrap(), Publication::Invalidated);
+}
+
+#[test]
+fn what_the_server_refuses_to_store_gives_the_lease_up() {
+    let server = Server::start();
+    let leases = leases(&server);
+    server.config_set("maxmemory-policy", "noeviction");
+    let full = |is_full: bool| server.config_set("maxmemory", if is_full { "1" } else { "0" });
+    let lease = leases.acquire("k", TTL).unwrap().expect("it is free");
+    full(true);
+    assert!(matches!(lease.store(b"value", TTL), Err(Error::Refused(_))));
+    full(false);
+    let lease = leases.acquire("k", TTL).unwrap().expect("it is free");
+    assert_eq!(server.cli(&["LPUSH", &format!("{NAME}v"), "foreign"]), "1");
+    assert!(matches!(lease.store(b"value", TTL), Err(Error::WrongType)));
+    smol::block_on(async {
+        let tasks = RedisLease::builder().prefix("jobs").lease(&server.url()).unwrap();
+        assert_eq!(server.cli(&["DEL", &format!("{NAME}v")]), "1");
+        let lease = tasks.acquire("k", TTL).await.unwrap().expect("it is free");
+        full(true);
+        assert!(matches!(lease.store(b"value", TTL).await, Err(Error::Refused(_))));
+        full(false);
+        assert!(tasks.acquire("k", TTL).await.unwrap().is_some());
+    });
 }
 
 #[test]

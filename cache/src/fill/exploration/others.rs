@@ -50,12 +50,12 @@ impl World {
                 next.callers[index] = Caller { fill, ..caller.ended() };
                 after.push(next);
                 if let Some(Action::Publish { epoch }) = machine.fill(caller.fill).map(Fill::action) {
-                    next.callers[index].sent = (small(epoch), caller.loaded);
+                    next.callers[index].sent = (small(epoch), caller.published());
                     after.push(next);
                 }
             }
         }
-        if caller.sent.1 != 0 {
+        if caller.sent != (0, 0) {
             let mut next = *self;
             next.callers[index].sent = (0, 0);
             // It arrives, or never does.

@@ -55,7 +55,7 @@ pub(super) struct Budget {
     pub(super) expiries: u8,
     /// Requests that the store refuses, whose answers are lost, or, for one that publishes, that arrive later than all else.
     pub(super) errors: u8,
-    /// Loads that fail, and values that the loader does not let be stored.
+    /// Loads that fail, and values that are not to be stored, or not to be kept.
     pub(super) failures: u8,
     /// Looks at the store after the time for waiting.
     pub(super) deadlines: u8,

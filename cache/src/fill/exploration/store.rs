@@ -11,7 +11,7 @@ impl World {
         self.callers.iter_mut().for_each(|caller| caller.holds = false);
     }
 
-    pub(super) fn store(&mut self, value: u8, machine: &mut Machine) {
+    fn store(&mut self, value: u8, machine: &mut Machine) {
         machine.stores += 1;
         self.value = value;
         let is_known = |nonce: &Version| {
@@ -61,7 +61,7 @@ impl World {
             _ => Event::Superseded,
         };
         if let Event::Stored | Event::Late = event {
-            self.store(value, machine);
+            self.replace(value, machine);
         }
         if event == Event::Stored {
             self.release(index, scheme);
@@ -74,16 +74,21 @@ impl World {
 
     /// A write: of `value`, or of nothing if that is 0.
     pub(super) fn write(&mut self, value: u8, scheme: Scheme, machine: &mut Machine) {
-        (self.value, self.nonce) = (0, 0);
-        if value != 0 {
-            self.store(value, machine);
-        }
+        self.replace(value, machine);
         if scheme.has_epochs() {
             self.free_lease();
             match scheme {
                 Scheme::EpochOfWrites => self.epoch += 1,
                 _ => self.lose_epoch(scheme, machine),
             }
+        }
+    }
+
+    /// By `value`, or by nothing if that is 0.
+    fn replace(&mut self, value: u8, machine: &mut Machine) {
+        (self.value, self.nonce) = (0, 0);
+        if value != 0 {
+            self.store(value, machine);
         }
     }
 

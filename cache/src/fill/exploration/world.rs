@@ -12,6 +12,8 @@ pub(super) struct Caller {
     pub(super) holds: bool,
     /// What its loader has read, while that runs and after; 0 before.
     pub(super) loaded: u8,
+    /// That is not to be kept.
+    pub(super) is_over: bool,
     /// The stale value that it keeps.
     pub(super) kept: u8,
     /// Older than this its value must not be.
@@ -24,6 +26,11 @@ impl Caller {
     /// What is left of it in the store's view.
     pub(super) fn ended(self) -> Self {
         Self { holds: self.holds, sent: self.sent, ..Self::default() }
+    }
+
+    /// What it publishes: 0 if that is not to be kept.
+    pub(super) fn published(&self) -> u8 {
+        if self.is_over { 0 } else { self.loaded }
     }
 }
 
@@ -80,7 +87,8 @@ impl World {
     pub(super) fn code(&self) -> u128 {
         let mut callers = self.callers.map(|caller| {
             let Caller { loaded, kept, oldest, sent, .. } = caller;
-            let small = [loaded, kept, oldest, sent.0, sent.1, u8::from(caller.holds)];
+            let flags = u8::from(caller.holds) | u8::from(caller.is_over) << 1;
+            let small = [loaded, kept, oldest, sent.0, sent.1, flags];
             small.into_iter().fold(u32::from(caller.fill), |code, part| code << 2 | u32::from(part))
         });
         callers.sort_unstable();
@@ -212,15 +220,18 @@ impl World {
                 if let Some(failures) = self.left.failures.checked_sub(1) {
                     let failing = self.with(Budget { failures, ..self.left });
                     answers.push((failing, Event::LoadOk { store: false }, false));
+                    let mut over = failing;
+                    over.callers[index].is_over = true;
+                    answers.push((over, Event::LoadOk { store: true }, false));
                     answers.push((failing, Event::LoadFailed, false));
                 }
             }
             Action::Publish { epoch } => {
-                let event = next.publish(index, rules.scheme, small(epoch), caller.loaded, machine);
+                let event = next.publish(index, rules.scheme, small(epoch), caller.published(), machine);
                 answers.push((next, event, false));
                 if let Some(errors) = self.left.errors.checked_sub(1) {
                     let mut delayed = self.with(Budget { errors, ..self.left });
-                    delayed.callers[index].sent = (small(epoch), caller.loaded);
+                    delayed.callers[index].sent = (small(epoch), caller.published());
                     answers.push((delayed, LOST, false));
                 }
             }
@@ -270,6 +281,7 @@ impl World {
             Action::Acquire { .. } | Action::Load { .. } => caller.loaded = 0,
             _ => {}
         }
+        caller.is_over &= matches!(fill.action(), Action::Publish { .. });
         if !fill.has_stale() {
             caller.kept = 0;
         }

@@ -1,6 +1,7 @@
 //! What a flight asks the store for, and what comes of it.
 
 use super::{Flight, Reason, Unleased};
+use crate::entry::Entry;
 use crate::error::{Error, Message};
 use crate::fill::{self, Event, Version};
 use crate::inner::{Why, copy};
@@ -11,6 +12,7 @@ use crate::store::Store;
 use crate::time::Time;
 use crate::time_limit::TimeLimit;
 use std::hash::Hash;
+use std::time::Duration;
 
 impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     fn lease(&self) -> &'f S::Lease
@@ -116,11 +118,17 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                 if is_void {
                     self.inner.counters.add(Count::Invalidated);
                 }
-                let store = !is_void && self.set_found(&value);
+                let is_kept = !is_void && self.set_found(&value);
+                // Not to be kept, so what it replaces is not either, nor what a load that began earlier would store.
+                let is_over = !is_void && !is_kept && self.panicked.is_none();
+                if is_over && self.fill.may_hold() {
+                    self.found = self.over(&value);
+                }
+                let store = self.found.is_some();
                 let is_refused = self.why == Why::Asked && self.unleased == Some(Unleased::Refused);
-                // It is not to be kept, so what it replaces is not either.
-                let is_not_kept = !is_void && !store && self.panicked.is_none();
-                if is_refused || (is_not_kept && self.has_old) {
+                // Whoever has been waited for replaces it.
+                let is_left = is_over && !self.fill.may_hold() && self.has_old && !self.has_waited;
+                if is_refused || is_left {
                     self.remove_old().await;
                 }
                 // Unless what a later load has brought is there.
@@ -160,8 +168,22 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         self.found.is_some()
     }
 
-    /// Removes what there is a newer value of that cannot be stored: it is not to be served as if it were still right. If that
-    /// fails, it expires.
+    /// An entry whose time is up. Published, it removes what is there, unless the key was written since or another loads it.
+    fn over(&mut self, value: &V) -> Option<Entry<V>>
+    where
+        V: Clone,
+    {
+        match copy(value) {
+            Ok(value) => Some(Entry::new(value, 0, self.begun, Time::START, Time::START, Duration::ZERO)),
+            Err(panic) => {
+                self.panicked = Some(panic);
+                None
+            }
+        }
+    }
+
+    /// Removes what there is a newer value of that cannot be stored, where there is no lease to do so by: it is not to be served as
+    /// if it were still right. If that fails, it expires.
     async fn remove_old(&self)
     where
         S: Store<K, V>,
@@ -179,19 +201,14 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     {
         // None if this load follows one that was published already, which no fill of ours does.
         let Some(entry) = self.found.take() else { return Event::StoreError { ambiguous: false } };
-        let request = || self.lease().publish(self.key, self.fill.token(), epoch, entry, self.inner.now());
-        let event = match self.inner.ask::<K, _, _>(request).await {
-            Ok(Publication::Stored) => {
-                // What an earlier load brings is not kept near any more.
-                let _ = self.load.may_store(self.begun);
-                Event::Stored
-            }
+        let event = match self.publish_entry(epoch, entry).await {
+            Ok(Publication::Stored) => Event::Stored,
             Ok(Publication::Late) => Event::Late,
             Ok(Publication::Superseded) => Event::Superseded,
             Ok(Publication::Invalidated) => Event::Invalidated,
             Err(failure) => {
                 if self.why == Why::Asked && !failure.is_ambiguous {
-                    self.remove_old().await;
+                    self.publish_over(epoch).await;
                 }
                 self.failed(failure)
             }
@@ -204,6 +221,32 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         }
         self.inner.note_evictions::<K>();
         event
+    }
+
+    async fn publish_entry(&self, epoch: fill::Epoch, entry: Entry<V>) -> Result<Publication, Failure>
+    where
+        S: Store<K, V>,
+    {
+        let request = || self.lease().publish(self.key, self.fill.token(), epoch, entry, self.inner.now());
+        let published = self.inner.ask::<K, _, _>(request).await;
+        if let Ok(Publication::Stored) = published {
+            // What an earlier load brings is not kept near any more.
+            let _ = self.load.may_store(self.begun);
+        }
+        published
+    }
+
+    /// The store refuses what was loaded, so nobody is to go on with what that replaces. If this fails, it expires.
+    async fn publish_over(&mut self, epoch: fill::Epoch)
+    where
+        V: Clone,
+        S: Store<K, V>,
+    {
+        let value = self.loaded.take();
+        if let Some(entry) = value.as_ref().and_then(|value| self.over(value)) {
+            drop(self.publish_entry(epoch, entry).await);
+        }
+        self.loaded = value;
     }
 
     pub(super) async fn release(&mut self) -> Event

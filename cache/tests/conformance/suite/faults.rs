@@ -66,3 +66,14 @@ pub(crate) fn a_full_store_refuses_what_is_published_and_the_lease_can_be_given_
     assert_eq!(second.lead(), epoch);
     assert_eq!(second.publish(epoch, b"b"), Publication::Stored);
 }
+
+pub(crate) fn a_full_store_has_room_for_what_is_over<B: Bench>(bench: &B) {
+    let [first, second] = [bench.caller(), bench.caller()];
+    first.put(b"a");
+    let epoch = first.lead_over(b"a");
+    bench.set_full(true);
+    assert_eq!(first.publish_over(epoch), Publication::Stored);
+    assert_eq!(second.get(), None);
+    bench.set_full(false);
+    second.lead();
+}

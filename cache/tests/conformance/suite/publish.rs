@@ -1,6 +1,6 @@
 //! Publishing: what is stored, and what must not be.
 
-use crate::bench::{Bench, Caller, HOUR, SHORT, version};
+use crate::bench::{Bench, Caller, HOUR, SHORT, epoch_of, version};
 use oneflight_cache::lease::{Claim, Publication};
 
 pub(crate) fn the_holder_stores_and_gives_the_lease_up<B: Bench>(bench: &B) {
@@ -185,6 +185,35 @@ pub(crate) fn by_the_same_token_after_a_write_only_the_new_epoch_counts<B: Bench
     assert_eq!(caller.publish(epoch, b"a"), Publication::Invalidated, "though the lease is this token's");
     assert_eq!(caller.publish(later, b"b"), Publication::Stored);
     assert_eq!(caller.get(), Some(b"b".to_vec()));
+}
+
+pub(crate) fn what_is_over_removes_what_is_there_and_gives_the_lease_up<B: Bench>(bench: &B) {
+    let [first, second] = [bench.caller(), bench.caller()];
+    first.put(b"a");
+    let epoch = first.lead_over(b"a");
+    assert_eq!(first.publish_over(epoch), Publication::Stored);
+    assert_eq!(second.get(), None);
+    assert_ne!(second.lead(), epoch, "the epoch is removed too");
+    assert_eq!(first.publish_over(epoch), Publication::Invalidated);
+    assert!(second.renew(HOUR));
+}
+
+pub(crate) fn what_is_over_removes_nothing_that_another_has_or_loads<B: Bench>(bench: &B) {
+    let [first, second] = [bench.caller(), bench.caller()];
+    let epoch = first.lead_for(SHORT);
+    bench.pass(SHORT * 2);
+    assert_eq!(second.lead(), epoch);
+    assert_eq!(first.publish_over(epoch), Publication::Late);
+    assert!(second.renew(HOUR), "it still has the lease");
+    assert_eq!(second.publish(epoch, b"b"), Publication::Stored);
+    let epoch = epoch_of(first.acquire(Claim { lease: SHORT, seen: Some(version(b"b")), ..first.claim() }));
+    bench.pass(SHORT * 2);
+    assert_eq!(second.lead_over(b"b"), epoch);
+    assert_eq!(first.publish_over(epoch), Publication::Superseded);
+    assert!(second.renew(HOUR));
+    second.put(b"c");
+    assert_eq!(first.publish_over(epoch), Publication::Superseded);
+    assert_eq!(second.get(), Some(b"c".to_vec()));
 }
 
 /// What was acquired before `write` is not published after it, whether the lease is still there or has run out.

@@ -201,7 +201,8 @@ impl<V: Clone> Server<V> {
         if !is_holder && slot.value.is_some() {
             return Ok(Publication::Superseded);
         }
-        if is_full {
+        // What is over already needs no room: it is gone at the next look.
+        if is_full && entry.stale_until() > now {
             return Err(ModelError::Full);
         }
         slot.value = Some(Value::Readable(moved(entry, now, server_now)));
