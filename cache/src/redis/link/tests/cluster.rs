@@ -280,8 +280,7 @@ fn of_many_keys_those_of_a_server_that_hangs_cost_the_others_nothing() {
     let servers = two_nodes();
     servers.iter().for_each(goes_on_alone);
     everywhere(|place| {
-        let steps =
-            |limits| Steps::new(link(place, &servers[1], limits), Names::new("many", 0), Generation::fixed());
+        let steps = |limits| Steps::new(link(place, &servers[1], limits), Names::new("many", 0), Generation::fixed());
         let filling = steps(patient());
         let mut names: Vec<Name> = (0..100_u32).map(|number| filling.name(&number)).collect();
         for name in &mut names {
