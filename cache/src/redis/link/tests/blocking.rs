@@ -374,8 +374,8 @@ fn who_wants_a_channel_wakes_the_thread() {
             let (_watching, told) = watch(&link, &format!("c{id}"), id);
             assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
         }
-        // The thread would look by itself after a second of silence: in ten seconds for ten.
-        start.elapsed() < Duration::from_secs(channels * 4 / 5)
+        // The thread would look by itself after a second of silence: in seven seconds or more for ten.
+        start.elapsed() < Duration::from_secs(channels / 2)
     };
     // More if the machine was late.
     assert!([10, 30].into_iter().any(is_woken));
