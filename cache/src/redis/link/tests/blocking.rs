@@ -131,9 +131,9 @@ fn a_connection_is_made_within_its_limit_whatever_is_sent_first() {
         let limits = Limits { connect: Duration::from_secs(seconds), ..SHORT };
         let start = Instant::now();
         assert!(is_away(&get(&with(limits), "a")));
-        start.elapsed() < limits.connect * 5 / 2
+        start.elapsed() < limits.connect * 3 / 2
     };
-    assert!([2, 10].into_iter().any(is_in_time), "not so long for each");
+    assert!([2, 6, 24].into_iter().any(is_in_time), "not so long for each");
     server.resume();
     let link = with(SHORT);
     let client = answer(|| send(&link, commands([&["CLIENT", "LIST", "TYPE", "normal"]])));
