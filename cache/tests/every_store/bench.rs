@@ -73,6 +73,7 @@ fn builder<S>(store: S) -> Builder<String, Value, Fail, S> {
         .ttl_of(move |value| if is_short(value) { Duration::from_millis(1) } else { HOUR })
         .stale_while_revalidate(HOUR)
         .load_timeout(Some(long))
+        .lease(long)
         .lease_wait(long)
         .store(store)
 }

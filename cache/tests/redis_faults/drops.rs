@@ -4,8 +4,10 @@ use super::settings::{Kind, Settings};
 use super::subject::{tasks_cache, threads_cache};
 use crate::redis_support::server::Server;
 use futures_lite::future::{poll_once, yield_now};
+use oneflight_cache::Error;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -79,14 +81,18 @@ pub(crate) fn k6_a_future_that_is_dropped_anywhere_leaves_each_key_its_own_value
     });
 }
 
-/// A thread cannot be dropped. It can give up, which leaves an answer that comes too late.
+/// A thread cannot be dropped. It can give up, which leaves an answer that comes too late: because the store waits for so long, or
+/// a call has so much time.
 fn threads_that_give_up(settings: &Settings) {
-    let cache = threads_cache(&Settings { response: Duration::from_millis(1), ..settings.clone() });
+    let hasty = threads_cache(&Settings { response: Duration::from_millis(1), ..settings.clone() });
+    let patient = threads_cache(settings);
+    let [hits, given_up] = [(); 2].map(|()| AtomicU32::new(0));
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for number in 0..DROPS / 4 {
                     let key = key(number);
+                    let cache = if fastrand::bool() { &hasty } else { &patient };
                     match fastrand::u32(0..8) {
                         // Errors are of those that have given up.
                         0 => drop(cache.put(key.as_str(), value(&key))),
@@ -96,16 +102,31 @@ fn threads_that_give_up(settings: &Settings) {
                                 assert_eq!(*found, value(&key));
                             }
                         }
-                        _ => {
+                        4 | 5 => {
                             let loaded = value(&key);
                             let found = cache.get_or_load(key.as_str(), || Ok(loaded));
                             assert_eq!(*found.expect("no error escapes"), value(&key));
+                        }
+                        _ => {
+                            let loaded = value(&key);
+                            let call = patient.call(key.as_str()).timeout(Duration::from_micros(fastrand::u64(0..500)));
+                            match call.get_or_load(|| Ok(loaded)) {
+                                Err(Error::Deadline) => _ = given_up.fetch_add(1, Ordering::Relaxed),
+                                found => assert_eq!(*found.expect("no other error escapes"), value(&key)),
+                            }
+                            // Over the connections that are left.
+                            if let Some(found) = patient.get(key.as_str()).expect("the server is there") {
+                                assert_eq!(*found, value(&key));
+                                hits.fetch_add(1, Ordering::Relaxed);
+                            }
                         }
                     }
                 }
             });
         }
     });
+    let [hits, given_up] = [hits, given_up].map(AtomicU32::into_inner);
+    assert!(hits > 100 && given_up > 100, "{hits} hits, {given_up} have given up");
 }
 
 /// They are on the stacks of whoever polls them: a client's own are ten times as large.

@@ -18,7 +18,10 @@ use std::env;
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Of those who fail.
 const LEASE: Duration = Duration::from_secs(1);
+/// Of a server that answers, on a machine that is busy too.
+const PATIENCE: Duration = Duration::from_secs(20);
 const CALLERS: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +57,21 @@ impl Fault {
     fn most_loads(self) -> usize {
         if self.is_of_server() { 3 } else { 2 }
     }
+
+    /// How long an answer is waited for. A server that is stopped does not answer in time.
+    fn response(self) -> Duration {
+        if self == Self::ServerStopped { Duration::from_secs(2) } else { PATIENCE }
+    }
+
+    /// The leases of the process that loads, and of the others. Those of processes that go on do not run out before they have stored
+    /// what they load, unless it is the server that fails: then nobody may be able to give one up.
+    fn leases(self) -> [Duration; 2] {
+        match self {
+            Self::HolderKilled | Self::HolderStopped => [LEASE, PATIENCE * 30],
+            Self::WaiterKilled | Self::WaiterStopped => [PATIENCE * 30; 2],
+            _ => [LEASE; 2],
+        }
+    }
 }
 
 /// Three processes whose callers want one key.
@@ -70,23 +88,23 @@ struct Round {
 }
 
 impl Round {
-    /// All callers wait.
-    fn new(kind: Kind, fault: Fault, database: &Server, load: u64) -> Self {
+    /// All callers wait. `None` if somebody has loaded before anything has failed, as the machine was late.
+    fn new(kind: Kind, fault: Fault, database: &Server, load: u64) -> Option<Self> {
         let server = Server::start();
-        let settings = Settings { database: database.port(), lease: LEASE, ..Settings::new(kind, server.url()) };
-        // A server that answers is waited for on a machine that is busy too; one that is stopped soon is not.
-        let response = Duration::from_millis(if fault.is_of_server() { 300 } else { 2_000 });
-        let [holder, waiter, other] = Peer::several(&Settings { response, ..settings });
+        let response = fault.response();
+        let settings = Settings { database: database.port(), response, ..Settings::new(kind, server.url()) };
+        let [first, others] = fault.leases().map(|lease| Settings { lease, ..settings.clone() });
+        let holder = Peer::start(&first);
+        let [waiter, other] = Peer::several(&others);
         holder.read("read", "k", CALLERS, Load::Gate, "version");
         let (_, event) = holder.wait_for(1, "load k ");
         let first = event.rsplit(' ').next().expect("rsplit returns one part at least").to_owned();
         for peer in [&waiter, &other] {
             peer.read("read", "k", CALLERS, Load::Millis(load), "version");
         }
-        for peer in [&holder, &waiter, &other] {
-            peer.wait_for_waiters("k", CALLERS - 1);
-        }
-        Self { fault, server, holder, waiter, other, first }
+        holder.wait_for_waiters("k", CALLERS - 1);
+        let all_wait = [&waiter, &other].into_iter().all(|peer| peer.waits("k", CALLERS - 1));
+        all_wait.then_some(Self { fault, server, holder, waiter, other, first })
     }
 
     fn take(&mut self, step: Step) {
@@ -134,7 +152,10 @@ impl Round {
 /// Callers and writes as `seed` will have it. Panics if anything is wrong.
 fn round(kind: Kind, fault: Fault, database: &Server, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut round = Round::new(kind, fault, database, random.u64(20..300));
+    let load = random.u64(20..300);
+    // Nothing excuses a load if no lease is short and the server answers.
+    let tries = if matches!(fault, Fault::WaiterKilled | Fault::WaiterStopped) { 1 } else { 5 };
+    let mut round = (0..tries).find_map(|_| Round::new(kind, fault, database, load)).expect("all callers wait");
     let port = round.server.port();
     let watcher = Watcher::start(port);
 
@@ -142,7 +163,9 @@ fn round(kind: Kind, fault: Fault, database: &Server, seed: u64) {
     let puts = random.bool();
     let mut moment = || Duration::from_millis(random.u64(0..lease * 3 / 2));
     let fails = moment();
-    let mut steps = vec![(fails, Step::Fault), (fails + moment(), Step::Over), (moment(), Step::Open)];
+    // It hangs for longer than anybody waits.
+    let hangs = if fault == Fault::ServerStopped { fault.response() } else { Duration::ZERO };
+    let mut steps = vec![(fails, Step::Fault), (fails + hangs + moment(), Step::Over), (moment(), Step::Open)];
     if puts {
         steps.push((moment(), Step::Put));
     }

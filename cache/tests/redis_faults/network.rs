@@ -42,23 +42,45 @@ fn until_it_stores(peer: &Peer, other: &Peer, name: &str) {
     });
 }
 
+/// Begins a load whose value will be published, and returns its key. If the server is late, it is loaded without a lease, and
+/// nothing is published.
+fn load_with_lease(peer: &Peer, server: &Server, name: &str) -> String {
+    let is_held = |key: &str| server.keys().iter().any(|name| name.ends_with(&format!(":{key}}}:l")));
+    let mut keys = (1..=5).map(|number| format!("{name}-{number}"));
+    let key = keys.find(|key| {
+        peer.read(key, key, 1, Load::Gate, key);
+        peer.wait_for_load(key);
+        is_held(key) || {
+            peer.open(key);
+            peer.wait_for_answers(key, 1);
+            false
+        }
+    });
+    key.expect("the server is not late each time")
+}
+
 pub(crate) fn k5_a_lost_request_or_answer_fails_nobody_and_holds_up_nobody(kind: Kind) {
     let server = Server::start();
     let (peer, proxy, other) = two(kind, &server, Duration::from_secs(2));
     for (step, fault) in STEPS.into_iter().flat_map(|step| FAULTS.map(|fault| (step, fault))) {
-        let key = format!("{step:?}-{fault:?}");
-        until_it_stores(&peer, &other, &format!("before-{key}"));
-        let fails = |command: &'static str| proxy.once(move |words| words[0] == command, fault);
-        match step {
-            Step::Read => fails("GET"),
-            Step::Acquire => fails("EVALSHA"),
-            Step::Publish => {}
-        }
-        peer.read(&key, &key, 1, Load::Gate, &key);
-        peer.wait_for_load(&key);
-        if step == Step::Publish {
-            fails("EVALSHA");
-        }
+        let name = format!("{step:?}-{fault:?}");
+        until_it_stores(&peer, &other, &format!("before-{name}"));
+        let fails = |key: &str| {
+            let command = if step == Step::Read { "GET" } else { "EVALSHA" };
+            let name = format!(":{key}}}");
+            let is_it = move |words: &[String]| words[0] == command && words.iter().any(|word| word.contains(&name));
+            proxy.once(is_it, fault);
+        };
+        let key = if step == Step::Publish {
+            let key = load_with_lease(&peer, &server, &name);
+            fails(&key);
+            key
+        } else {
+            fails(&name);
+            peer.read(&name, &name, 1, Load::Gate, &name);
+            peer.wait_for_load(&name);
+            name
+        };
         peer.open(&key);
         assert_eq!(peer.wait_for_answers(&key, 1).1, [&*key], "{key}");
         assert_eq!(peer.loads(&key), 1, "{key}");

@@ -83,6 +83,18 @@ impl Peer {
         self.wait_for(1, &format!("waiters {key}"));
     }
 
+    /// As [`wait_for_waiters`](Self::wait_for_waiters), for a process that is not to load. False if it does, as it has waited for
+    /// the server for too long, or a lease has run out.
+    #[track_caller]
+    pub(crate) fn waits(&self, key: &str, count: usize) -> bool {
+        self.say(&format!("waiters {key} {count}"));
+        let waiters = format!("waiters {key}");
+        crate::redis_support::until("callers wait or load", || {
+            let waits = self.count(&waiters) > 0;
+            (waits || self.loads(key) > 0).then_some(waits)
+        })
+    }
+
     /// Waits for so many answers that go by `id`: when the last of them came, and all values.
     ///
     /// # Panics

@@ -3,7 +3,7 @@
 use super::settings::Kind;
 use crate::redis_support::server::Server;
 use crate::redis_support::until;
-use oneflight_cache::redis::{RedisLease, RedisStore, blocking};
+use oneflight_cache::redis::{Builder, RedisLease, RedisStore, blocking};
 use oneflight_cache::{BoxError, Cache};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -115,13 +115,18 @@ async fn leases_are_dropped(leases: RedisLease, others: &blocking::RedisLease) {
     }
 }
 
+/// No test here is about how long the server takes.
+fn patient(prefix: &str) -> Builder {
+    RedisStore::builder().prefix(prefix).response_timeout(TTL).connect_timeout(TTL)
+}
+
 fn on_a_server(kind: Kind) {
     let server = Server::start();
-    let others = blocking::RedisLease::builder().prefix("jobs").lease_blocking(&server.url()).expect("it is a URL");
+    let others = patient("jobs").lease_blocking(&server.url()).expect("it is a URL");
     kind.drive(async {
-        let store = RedisStore::builder().prefix("tests").response_timeout(TTL).connect(&server.url());
+        let store = patient("tests").connect(&server.url());
         operations_are_dropped(store.expect("it is a URL")).await;
-        let leases = RedisLease::builder().prefix("jobs").response_timeout(TTL).lease(&server.url());
+        let leases = patient("jobs").lease(&server.url());
         leases_are_dropped(leases.expect("it is a URL"), &others).await;
     });
 }
@@ -129,11 +134,11 @@ fn on_a_server(kind: Kind) {
 #[cfg(feature = "redis-cluster")]
 fn on_a_cluster(kind: Kind) {
     let server = Server::cluster();
-    let others = blocking::RedisLease::builder().prefix("jobs").lease_blocking(&server.url()).expect("it is a URL");
+    let others = patient("jobs").lease_blocking(&server.url()).expect("it is a URL");
     kind.drive(async {
-        let store = RedisStore::builder().prefix("tests").response_timeout(TTL).connect_cluster([server.url()]);
+        let store = patient("tests").connect_cluster([server.url()]);
         operations_are_dropped(store.expect("it is a URL")).await;
-        let leases = RedisLease::builder().prefix("jobs").response_timeout(TTL).lease_cluster([server.url()]);
+        let leases = patient("jobs").lease_cluster([server.url()]);
         leases_are_dropped(leases.expect("it is a URL"), &others).await;
     });
 }

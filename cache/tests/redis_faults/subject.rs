@@ -7,6 +7,7 @@ use oneflight_cache::{BoxError, BoxFuture, Builder, Cache, Error, Fetched, Polic
 use std::future::Future;
 use std::sync::{Arc, LazyLock};
 use std::thread;
+use std::time::Duration;
 
 pub(crate) type Failure = Error<BoxError>;
 /// Loads; blocks while it does.
@@ -34,17 +35,23 @@ pub(crate) fn subject(settings: &Settings) -> Arc<dyn Subject> {
 
 /// The cache for threads.
 pub(crate) fn threads_cache(settings: &Settings) -> ThreadsCache {
-    let store = redis::blocking::RedisStore::builder().prefix("tests").response_timeout(settings.response);
+    let store = with_limits(redis::blocking::RedisStore::builder(), settings);
     builder(settings).store(store.connect_blocking(&settings.url).expect("it is a URL")).build_blocking()
 }
 
 /// The cache for tasks.
 pub(crate) fn tasks_cache(settings: &Settings) -> TasksCache {
     let kind = settings.kind;
-    let store = RedisStore::builder().prefix("tests").response_timeout(settings.response);
+    let store = with_limits(RedisStore::builder(), settings);
     // Within the executor, if there is one.
     let store = kind.drive(async { store.connect(&settings.url) }).expect("it is a URL");
     builder(settings).store(store).spawner(move |task| kind.spawn(task)).build()
+}
+
+/// No test is about how long it takes to connect.
+fn with_limits(store: redis::Builder, settings: &Settings) -> redis::Builder {
+    let connect = settings.response.max(Duration::from_secs(20));
+    store.prefix("tests").response_timeout(settings.response).connect_timeout(connect)
 }
 
 type ThreadsCache = blocking::Cache<String, String, BoxError, redis::blocking::RedisStore>;

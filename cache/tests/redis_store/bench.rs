@@ -169,7 +169,7 @@ impl Bench {
 }
 
 pub(crate) fn settings() -> Builder {
-    RedisStore::builder().prefix("tests").response_timeout(SECOND * 10).connect_timeout(SECOND * 10)
+    RedisStore::builder().prefix("tests").response_timeout(SECOND * 60).connect_timeout(SECOND * 60)
 }
 
 /// How a generation is written in names.

@@ -1,8 +1,9 @@
 //! Servers that refuse.
 
-use crate::bench::{Bench, KEY, SECOND, entry, known, now, settings};
-use crate::pushes::{LIMIT, watch};
+use crate::bench::{Bench, KEY, LEASE, SECOND, entry, known, now, settings};
+use crate::pushes::watch;
 use crate::redis_support::server::Server;
+use crate::redis_support::until;
 use oneflight_cache::lease::{Acquired, BlockingLease, Publication, Push};
 use oneflight_cache::redis::Error;
 use oneflight_cache::redis::blocking::RedisStore;
@@ -149,8 +150,10 @@ fn the_rights_in_the_docs_are_enough_for_threads() {
     every_step(&store);
     assert!(!format!("{store:?}").contains("secret"));
     let (_watch, told) = watch(&store);
-    bench.store.put(KEY, entry("put", 9), now()).unwrap();
-    assert_eq!(told.recv_timeout(LIMIT), Ok(Push::Written));
+    until("it is told", || {
+        bench.store.put(KEY, entry("put", 9), now()).unwrap();
+        told.try_iter().find(|push| *push == Push::Written)
+    });
     let store = settings().connect_blocking(&user_of_a_database(&bench.server)).unwrap();
     every_step(&store);
     watch(&store);
@@ -165,7 +168,7 @@ pub(crate) fn user_of_a_database(server: &Server) -> String {
 pub(crate) fn every_step(store: &RedisStore) {
     let acquired = store.acquire(KEY, Bench::claim(1, None), now()).unwrap();
     let Acquired::<String>::Leader { epoch } = acquired else { panic!("{acquired:?}") };
-    assert!(BlockingLease::<_, String>::renew(store, KEY, 1, SECOND * 5).unwrap());
+    assert!(BlockingLease::<_, String>::renew(store, KEY, 1, LEASE).unwrap());
     assert_eq!(store.publish(KEY, 1, epoch, entry("value", 7), now()).unwrap(), Publication::Stored);
     let acquired: Acquired<String> = store.acquire(KEY, Bench::claim(1, None), now()).unwrap();
     assert!(matches!(acquired, Acquired::Filled(_)));

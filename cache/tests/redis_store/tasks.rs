@@ -188,7 +188,7 @@ fn a_task_that_is_not_polled_any_more_holds_up_no_other() {
     use std::future::Future;
     use std::task::{Context, Waker};
     let server = Server::start();
-    let store = RedisStore::builder().prefix("parked").connect(&server.url()).unwrap();
+    let store = settings().prefix("parked").connect(&server.url()).unwrap();
     let cache: oneflight_cache::Cache<String, String, oneflight_cache::BoxError, _> =
         oneflight_cache::Cache::builder().store(store).build();
     let mut parked = Box::pin(cache.get_or_load("a", || async { Ok("a".to_owned()) }));

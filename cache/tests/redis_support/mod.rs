@@ -44,11 +44,12 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 /// A port of the loopback interface on which nobody listens.
 ///
 /// Outside of the range from which the system takes the ports of outgoing connections: otherwise a client that tries to reach a
-/// server that is down now and then gets the server's own port, and reaches itself.
+/// server that is down now and then gets the server's own port, and reaches itself. Even: the odd ones are for the tests of the
+/// links.
 pub(crate) fn free_port() -> u16 {
     static TAKEN: LazyLock<Mutex<HashSet<u16>>> = LazyLock::new(Mutex::default);
     until("a free port", || {
-        let port = fastrand::u16(15_000..22_000);
+        let port = fastrand::u16(7_500..11_000) * 2;
         let is_new = TAKEN.lock().unwrap_or_else(PoisonError::into_inner).insert(port);
         (is_new && TcpListener::bind(("127.0.0.1", port)).is_ok()).then_some(port)
     })

@@ -13,6 +13,7 @@ use crate::time_limit::TimeLimit;
 use redis::{Pipeline, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,14 +27,6 @@ fn send(link: &BlockingLink, commands: Pipeline) -> Result<Vec<Value>, Error> {
 
 fn get(link: &BlockingLink, key: &str) -> Result<Value, Error> {
     block_on(super::get(link, key))
-}
-
-fn make_several_connections(link: &BlockingLink) {
-    thread::scope(|scope| {
-        (0..4).for_each(|_| {
-            scope.spawn(|| send(link, commands([&["BLPOP", "nothing", "0.2"]])).unwrap());
-        });
-    });
 }
 
 #[test]
@@ -72,12 +65,24 @@ fn a_script_on_another_type_says_so() {
     assert!(matches!(Error::from(error.clone()), Error::WrongType), "{error:?}");
 }
 
+/// Makes so many connections, which are idle then.
+fn connect(server: &Server, link: &BlockingLink, count: usize) {
+    let clients = || server.ask::<String>(&["INFO", "clients"]);
+    thread::scope(|scope| {
+        (0..count).for_each(|_| {
+            scope.spawn(|| send(link, commands([&["BLPOP", "gate", "0"]])).unwrap());
+        });
+        eventually("all of them wait", || clients().contains(&format!("blocked_clients:{count}\r")));
+        (0..count).for_each(|_| _ = server.ask::<u32>(&["RPUSH", "gate", "open"]));
+    });
+}
+
 #[test]
 fn a_server_that_is_killed_is_away_and_works_when_it_is_back() {
     let mut server = Server::start();
     let link = link(&server.url(), patient());
     // The server forgets all of them.
-    make_several_connections(&link);
+    connect(&server, &link, 4);
     server.kill();
     for _ in 0..3 {
         assert!(is_away(&get(&link, "a")));
@@ -90,7 +95,7 @@ fn a_server_that_is_killed_is_away_and_works_when_it_is_back() {
 fn after_a_restart_at_most_one_command_of_several_connections_fails() {
     let mut server = Server::start();
     let link = link(&server.url(), patient());
-    make_several_connections(&link);
+    connect(&server, &link, 4);
     server.restart();
     assert!(is_away(&get(&link, "a")), "it may have been carried out");
     assert_eq!(get(&link, "a").unwrap(), Value::Nil);
@@ -104,7 +109,8 @@ fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
     for _ in 0..3 {
         server.pause();
         let start = Instant::now();
-        assert!(is_away(&send(&link, commands([&["GET", "a"], &["GET", "a"], &["GET", "a"]]))));
+        // Not so long for each.
+        assert!(is_away(&send(&link, commands([&["GET", "a"] as &[_]; 100]))));
         assert!(start.elapsed() < SHORT.response + SLACK, "{:?}", start.elapsed());
         assert!(is_away(&get(&link, "b")), "nor is there a new connection");
         server.resume();
@@ -117,12 +123,18 @@ fn a_server_that_hangs_is_away_in_time_and_no_reply_reaches_another_command() {
 #[test]
 fn a_connection_is_made_within_its_limit_whatever_is_sent_first() {
     let server = Server::with(&["--requirepass", "hush-hush"]);
-    let link = link(&format!("redis://default:hush-hush@127.0.0.1:{}/3", server.port()), SHORT);
+    let with = |limits| link(&format!("redis://default:hush-hush@127.0.0.1:{}/3", server.port()), limits);
     server.pause();
-    let start = Instant::now();
-    assert!(is_away(&get(&link, "a")));
-    assert!(start.elapsed() < SHORT.connect * 5 / 2, "{:?}", start.elapsed());
+    // Once more if the machine was late.
+    let is_in_time = |seconds| {
+        let limits = Limits { connect: Duration::from_secs(seconds), ..SHORT };
+        let start = Instant::now();
+        assert!(is_away(&get(&with(limits), "a")));
+        start.elapsed() < limits.connect * 3 / 2
+    };
+    assert!([2, 6, 24].into_iter().any(is_in_time), "not so long for each");
     server.resume();
+    let link = with(SHORT);
     let client = answer(|| send(&link, commands([&["CLIENT", "LIST", "TYPE", "normal"]])));
     let Value::BulkString(client) = &client[0] else { panic!("{client:?}") };
     assert!(String::from_utf8_lossy(client).contains(" db=3 "), "it is where the URL says");
@@ -132,17 +144,21 @@ fn a_connection_is_made_within_its_limit_whatever_is_sent_first() {
 fn a_thread_that_has_less_time_waits_for_less() {
     let server = Server::start();
     let link = link(&server.url(), patient());
-    let in_a_moment = || TimeLimit::until(Instant::now() + Duration::from_millis(50));
+    let is_sent = |millis| {
+        let _limit = TimeLimit::until(Instant::now() + Duration::from_millis(millis));
+        let first = get(&link, "a");
+        assert!(matches!(get(&link, "a"), Err(Error::Busy)), "nothing is sent when there is no time left");
+        // Nor was it if the machine was late.
+        is_away(&first) || !matches!(first, Err(Error::Busy))
+    };
     get(&link, "a").unwrap();
     server.pause();
     let start = Instant::now();
     for _ in 0..3 {
-        let _limit = in_a_moment();
         // First over the connection that there is, then over new ones.
-        assert!(is_away(&get(&link, "a")));
-        assert!(matches!(get(&link, "a"), Err(Error::Busy)), "nothing is sent when there is no time left");
+        assert!([50, 2_000].into_iter().any(is_sent));
     }
-    assert!(start.elapsed() < LONG / 2, "{:?}", start.elapsed());
+    assert!(start.elapsed() < LONG, "{:?}", start.elapsed());
     server.resume();
     // What is left of a connection has the limits of the link again.
     let ids = [(); 2].map(|()| {
@@ -175,9 +191,11 @@ fn a_reply_that_is_late_is_nobodys() {
     let server = Server::start();
     let link = link(&server.url(), SHORT);
     answer(|| send(&link, commands([&["SET", "a", "1"], &["SET", "b", "2"]])));
-    for _ in 0..5 {
-        // It blocks this connection for longer than the limit, and answers then.
-        assert!(is_away(&send(&link, commands([&["BLPOP", "nothing", "1"], &["GET", "a"]]))));
+    for round in 0..5 {
+        // It blocks this connection until it is given up, and answers then.
+        let key = format!("nothing-{round}");
+        assert!(is_away(&send(&link, commands([&["BLPOP", &key, "0"], &["GET", "a"]]))));
+        server.ask::<u32>(&["RPUSH", &key, "late"]);
         assert_eq!(answer(|| get(&link, "b")), text("2"));
     }
 }
@@ -253,7 +271,8 @@ fn whoever_waits_for_a_connection_in_vain_is_told_in_time() {
     server.pause();
     let begun = Instant::now();
     thread::scope(|threads| {
-        for _ in 0..20 {
+        // One after the other they would take twice as long.
+        for _ in 0..60 {
             threads.spawn(|| match get(&link, "a") {
                 Err(Error::Busy) => {}
                 other => assert!(is_away(&other), "{other:?}"),
@@ -287,7 +306,7 @@ fn a_server_that_was_demoted_is_left_for_the_one_that_has_its_name() {
     let link = link(&proxy.url(), patient());
     let (watching, told) = watch(&link, "c", 7);
     assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
-    make_several_connections(&link);
+    connect(&servers[0], &link, 4);
     let set = |value: &str| send(&link, commands([&["SET", "a", value]])).unwrap();
     servers[0].follow(&servers[1]);
     let (start, before) = (Instant::now(), proxy.accepted());
@@ -305,28 +324,35 @@ fn a_server_that_was_demoted_is_left_for_the_one_that_has_its_name() {
 
 #[test]
 fn what_is_pushed_arrives_on_channels_old_and_new() {
+    eventually("the connection lasts", || five_channels_are_listened_to().is_some());
+}
+
+/// `None` if the connection broke, as it does when the server says nothing for two seconds: then something may not be told.
+fn five_channels_are_listened_to() -> Option<()> {
     let server = Server::start();
+    let next = |told: &Receiver<Push>| Some(told.recv_timeout(LONG).unwrap()).filter(|push| *push != Push::Listening);
+    let publish = |id: u64, message: &str| server.ask::<u32>(&["PUBLISH", &format!("c{id}"), message]);
     let link = link(&server.url(), patient());
     let mut watches = Vec::new();
     for id in 0..5 {
-        let channel = format!("c{id}");
-        let (watching, told) = watch(&link, &channel, id);
+        let (watching, told) = watch(&link, &format!("c{id}"), id);
         assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
         assert!(watching.is_listening());
-        server.ask::<u32>(&["PUBLISH", &channel, &message('r', 2, id)]);
-        server.ask::<u32>(&["PUBLISH", &channel, &message('w', OWN, id)]);
-        server.ask::<u32>(&["PUBLISH", &channel, "nonsense"]);
-        server.ask::<u32>(&["PUBLISH", &channel, &message('w', 2, id)]);
-        assert_eq!(
-            [told.recv_timeout(LONG).unwrap(), told.recv_timeout(LONG).unwrap()],
-            [Push::Released, Push::Written]
-        );
+        for message in [&message('r', 2, id), &message('w', OWN, id), "nonsense", &message('w', 2, id)] {
+            publish(id, message);
+        }
+        assert_eq!([next(&told)?, next(&told)?], [Push::Released, Push::Written]);
         watches.push((watching, told));
     }
     let names: Vec<String> = server.ask(&["PUBSUB", "CHANNELS"]);
     let names: HashSet<&str> = names.iter().map(String::as_str).collect();
     assert_eq!(names.len(), 6, "five, and the thread's own: {names:?}");
-    assert!(watches.iter().all(|(_, told)| told.try_recv().is_err()), "nobody is told of another's key");
+    for (id, (_, told)) in (0..).zip(&watches) {
+        publish(id, &message('w', 2, id));
+        publish(id, &message('r', 2, id));
+        assert_eq!([next(told)?, next(told)?], [Push::Written, Push::Released], "nobody is told of another's key");
+    }
+    Some(())
 }
 
 #[test]
@@ -340,15 +366,18 @@ fn channels_that_many_threads_want_at_once_are_all_listened_to() {
 #[test]
 fn who_wants_a_channel_wakes_the_thread() {
     let server = Server::start();
-    let link = link(&server.url(), patient());
-    let start = Instant::now();
-    let channels = 10;
-    for id in 0..channels {
-        let (_watching, told) = watch(&link, &format!("c{id}"), id);
-        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
-    }
-    // The thread would look by itself after a second of silence: in ten seconds for ten.
-    assert!(start.elapsed() < Duration::from_secs(channels * 4 / 5), "{:?}", start.elapsed());
+    let is_woken = |channels| {
+        let link = link(&server.url(), patient());
+        let start = Instant::now();
+        for id in 0..channels {
+            let (_watching, told) = watch(&link, &format!("c{id}"), id);
+            assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
+        }
+        // The thread would look by itself after a second of silence: in seven seconds or more for ten.
+        start.elapsed() < Duration::from_secs(channels / 2)
+    };
+    // More if the machine was late.
+    assert!([10, 30].into_iter().any(is_woken));
 }
 
 #[test]
@@ -374,10 +403,12 @@ fn what_is_pushed_arrives_again_after_a_restart() {
         server.kill();
         eventually("it notices", || !watching.is_listening());
         server.restart();
-        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
-        assert!(watching.is_listening());
-        server.ask::<u32>(&["PUBLISH", "c", &message('r', 2, 7)]);
-        assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Released);
+        while told.recv_timeout(LONG).unwrap() != Push::Listening {}
+        eventually("it is listened to", || watching.is_listening());
+        eventually("it is told", || {
+            server.ask::<u32>(&["PUBLISH", "c", &message('r', 2, 7)]);
+            told.try_iter().any(|push| push == Push::Released)
+        });
     }
 }
 
@@ -386,10 +417,9 @@ fn a_connection_that_goes_silent_is_not_listened_to() {
     let server = Server::start();
     let proxy = Proxy::to(server.port());
     let link = link(&proxy.url(), SHORT);
-    let (watching, told) = watch(&link, "c", 7);
+    let (_watching, told) = watch(&link, "c", 7);
     assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening);
     proxy.silence();
-    eventually("it notices", || !watching.is_listening());
     assert_eq!(told.recv_timeout(LONG).unwrap(), Push::Listening, "over a new one");
     eventually("it is told", || {
         server.ask::<u32>(&["PUBLISH", "c", &message('r', 2, 7)]);

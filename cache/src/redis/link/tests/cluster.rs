@@ -55,7 +55,7 @@ pub(super) fn two_nodes() -> [Server; 2] {
     servers
 }
 
-/// It answers for its own slots although the other is gone.
+/// It answers for its own slots although the other is gone, or hangs.
 pub(super) fn goes_on_alone(server: &Server) {
     for (setting, value) in [("cluster-require-full-coverage", "no"), ("cluster-node-timeout", "600000")] {
         server.ask::<String>(&["CONFIG", "SET", setting, value]);
@@ -64,6 +64,12 @@ pub(super) fn goes_on_alone(server: &Server) {
 
 pub(super) fn link(place: &Place, server: &Server, limits: Limits) -> ClusterLink {
     place.make(|| ClusterLink::open([server.url()], limits, OWN))
+}
+
+/// Rounds of what needs answers in time: one more with a longer limit if the machine was late.
+fn rounds(is_in_time: impl Fn(Limits) -> bool) {
+    let limits = |seconds| Limits { response: Duration::from_secs(seconds), ..patient() };
+    assert!([2, 6, 18].into_iter().map(limits).any(is_in_time), "not in time");
 }
 
 /// Within the short limits it may take more than one attempt.
@@ -175,6 +181,7 @@ fn what_is_said_of_a_slot_that_has_moved_is_nobodys_reply() {
 #[test]
 fn channels_of_a_server_that_hangs_hold_up_no_others() {
     let servers = two_nodes();
+    servers.iter().for_each(goes_on_alone);
     everywhere(|place| {
         let link = link(place, &servers[1], SHORT);
         let (_first, told) = watch(&link, "{a}:first", 7);
@@ -196,6 +203,7 @@ fn channels_of_a_server_that_hangs_hold_up_no_others() {
 #[test]
 fn a_server_that_hangs_for_long_is_not_listened_to() {
     let servers = two_nodes();
+    servers.iter().for_each(goes_on_alone);
     let limits = Limits { response: Duration::from_secs(1), ..patient() };
     everywhere(|place| {
         let link = link(place, &servers[1], limits);
@@ -217,7 +225,7 @@ fn a_server_that_hangs_for_long_is_not_listened_to() {
 #[test]
 fn a_server_that_hangs_holds_up_no_write_elsewhere_and_a_clearing_once() {
     let servers = two_nodes();
-    let limits = Limits { response: Duration::from_secs(2), ..patient() };
+    servers.iter().for_each(goes_on_alone);
     let is_on_second = |name: &[u8]| {
         let name = String::from_utf8(name.to_vec()).unwrap();
         servers[0].ask::<u32>(&["CLUSTER", "KEYSLOT", &name]) >= 8192
@@ -235,43 +243,59 @@ fn a_server_that_hangs_holds_up_no_write_elsewhere_and_a_clearing_once() {
         (0..).map(|number: u32| names.name(&number)).find(is_apart).unwrap()
     };
     everywhere(|place| {
-        let names = names();
-        let mut name = key(&names);
-        let steps = Steps::new(link(place, &servers[1], limits), names, Generation::fixed());
-        let mut put = || place.run(steps.put(&mut name, b"value", Keep::ForEver)).unwrap();
-        put();
-        servers[0].pause();
-        let start = Instant::now();
-        put();
-        assert!(start.elapsed() < limits.response, "{:?}", start.elapsed());
-        place.run(steps.clear()).unwrap();
-        assert!(start.elapsed() < limits.response * 3, "{:?}", start.elapsed());
-        servers[0].resume();
+        let is_in_time = |limits: Limits| {
+            let names = names();
+            let name = key(&names);
+            let steps = Steps::new(link(place, &servers[1], limits), names, Generation::fixed());
+            let put = || place.run(steps.put(&mut name.clone(), b"value", Keep::ForEver));
+            answer(put);
+            servers[0].pause();
+            let start = Instant::now();
+            let is_put = put().is_ok() && start.elapsed() < limits.response;
+            let is_cleared = place.run(steps.clear()).is_ok() && start.elapsed() < limits.response * 3;
+            servers[0].resume();
+            is_put && is_cleared
+        };
+        rounds(is_in_time);
     });
 }
 
 #[test]
 fn of_many_keys_those_of_a_server_that_hangs_cost_the_others_nothing() {
     let servers = two_nodes();
-    let limits = Limits { response: Duration::from_secs(2), ..patient() };
+    servers.iter().for_each(goes_on_alone);
     everywhere(|place| {
-        let steps = Steps::new(link(place, &servers[1], limits), Names::new("many", 0), Generation::fixed());
-        let mut names: Vec<Name> = (0..100_u32).map(|number| steps.name(&number)).collect();
+        let steps = |limits| Steps::new(link(place, &servers[1], limits), Names::new("many", 0), Generation::fixed());
+        let filling = steps(patient());
+        let mut names: Vec<Name> = (0..100_u32).map(|number| filling.name(&number)).collect();
         for name in &mut names {
-            place.run(steps.put(name, b"value", Keep::ForEver)).unwrap();
+            place.run(filling.put(name, b"value", Keep::ForEver)).unwrap();
         }
-        servers[0].pause();
-        let start = Instant::now();
-        let found = place.run(steps.read_many(&mut names)).unwrap();
-        assert!(start.elapsed() < limits.response * 3, "not one after the other: {:?}", start.elapsed());
-        servers[0].resume();
-        for (name, found) in names.iter().zip(found) {
-            let slot: u32 = servers[0].ask(&["CLUSTER", "KEYSLOT", std::str::from_utf8(name.value()).unwrap()]);
-            match found {
-                Ok(raw) => assert!(slot >= 8192 && raw.unwrap().bytes == b"value"),
-                away => assert!(slot < 8192 && is_away(&away), "{away:?}"),
-            }
-        }
+        let is_in_time = |limits: Limits| {
+            let steps = steps(limits);
+            let read = || place.run(steps.read_many(&mut names.clone()));
+            answer(|| read()?.into_iter().collect::<Result<Vec<_>, _>>());
+            servers[0].pause();
+            let start = Instant::now();
+            let found = read().unwrap();
+            // Not one after the other.
+            let is_soon = start.elapsed() < limits.response * 3;
+            servers[0].resume();
+            is_soon
+                && names.iter().zip(found).all(|(name, found)| {
+                    let slot: u32 = servers[0].ask(&["CLUSTER", "KEYSLOT", std::str::from_utf8(name.value()).unwrap()]);
+                    match found {
+                        Ok(raw) => assert!(slot >= 8192 && raw.unwrap().bytes == b"value"),
+                        // Those of the other may be late.
+                        away => {
+                            assert!(is_away(&away), "{away:?}");
+                            return slot < 8192;
+                        }
+                    }
+                    true
+                })
+        };
+        rounds(is_in_time);
     });
 }
 
@@ -336,8 +360,13 @@ fn what_a_server_refuses_while_a_slot_moves_is_asked_for_again_until_it_has_move
         servers[0].ask::<String>(&["CONFIG", "RESETSTAT"]);
         let script = "return redis.call('EXISTS', KEYS[1], KEYS[2])";
         let sent = || commands([&["EVAL", script, "2", "{b}there", "{b}not"]]);
-        let hasty = link(place, &servers[0], Limits { response: Duration::from_secs(2), ..patient() });
-        assert!(matches!(place.run(hasty.send(sent())), Err(Error::Refused(_))), "in time");
+        let is_refused = |limits| {
+            let replies = place.run(link(place, &servers[0], limits).send(sent()));
+            // Or the last of them came too late.
+            assert!(matches!(replies, Err(Error::Refused(_))) || is_away(&replies), "{replies:?}");
+            !is_away(&replies)
+        };
+        rounds(is_refused);
         servers[0].ask::<String>(&["CONFIG", "RESETSTAT"]);
         let link = link(place, &servers[0], patient());
         std::thread::scope(|scope| {
@@ -415,21 +444,27 @@ fn a_server_that_cannot_be_connected_to_costs_the_keys_of_others_no_error() {
     goes_on_alone(&servers[1]);
     servers[0].kill();
     let _mute = std::net::TcpListener::bind(("127.0.0.1", servers[0].port())).expect("it is free again");
-    let limits = Limits { response: Duration::from_secs(2), ..patient() };
     everywhere(|place| {
-        let link = link(place, &servers[1], limits);
-        // `b` is of the first, `a` of the second.
-        let want_lost = async {
-            loop {
-                assert!(get(&link, "b").await.is_err());
-            }
+        let is_in_time = |limits| {
+            let link = link(place, &servers[1], limits);
+            // `b` is of the first, `a` of the second.
+            let want_lost = async {
+                loop {
+                    assert!(get(&link, "b").await.is_err());
+                }
+            };
+            let want_others = async {
+                for _ in 0..4 {
+                    match get(&link, "a").await {
+                        Err(Error::Away(_)) => return false,
+                        got => assert_eq!(got.unwrap(), Value::Nil),
+                    }
+                }
+                true
+            };
+            place.run(futures_lite::future::or(want_lost, want_others))
         };
-        let want_others = async {
-            for _ in 0..4 {
-                assert_eq!(get(&link, "a").await.unwrap(), Value::Nil);
-            }
-        };
-        place.run(futures_lite::future::or(want_lost, want_others));
+        rounds(is_in_time);
     });
 }
 

@@ -1,5 +1,7 @@
 //! A server of the test's own.
 
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -121,12 +123,13 @@ impl Drop for Server {
     }
 }
 
-/// One that nobody listens on at the moment, and for which the port of a cluster's bus exists.
+/// One that nobody listens on at the moment. The same as in `tests/redis_support`, but the odd ones: none, nor that of a cluster's
+/// bus, which is 10,000 higher, from the range of which the system gives others one while a server is down.
 fn free_port() -> u16 {
+    static TAKEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     loop {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-        let port = listener.local_addr().expect("its address").port();
-        if port < 55_000 {
+        let port = fastrand::u16(7_500..11_000) * 2 + 1;
+        if TAKEN.lock().insert(port) && TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }
     }
