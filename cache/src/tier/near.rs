@@ -53,7 +53,7 @@ impl<K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Near<K, V> {
     }
 
     fn stripe(&self, number: u64) -> &Mutex<u64> {
-        &self.writes[number as usize % STRIPES]
+        &self.writes[number as usize % self.writes.len()]
     }
 
     /// Keeps it, unless the key was written after there were so many `writes`.
