@@ -8,7 +8,7 @@ use crate::group::{
     Aftermath, Batch, Entered, Entrant, Group, Leading, Leads, Newcomer, Polling, in_order, land_all, missing, own,
     refuse_length,
 };
-use crate::primitive::{ThreadNumber, resume_panic};
+use crate::primitive::{ThreadNumber, catch_panic, resume_panic};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -194,8 +194,8 @@ impl<K, T, E, S: BuildHasher> AsyncGroup<K, Result<T, Arc<E>>, S> {
     }
 }
 
-/// A batch under way. When it is dropped or panics, all its flights are left before anything of the user's is dropped, which may call
-/// any of its keys.
+/// A batch under way. When it is dropped, or its work panics, all its flights are left before anything of the user's is dropped, which
+/// may call any of its keys.
 struct Running<'g, 'q, Q: ?Sized, K, V, S, F> {
     group: &'g Group<K, V, S>,
     keys: Vec<&'q Q>,
@@ -341,10 +341,14 @@ impl<Q: ?Sized, K, V, S, F> Running<'_, '_, Q, K, V, S, F> {
         let mut aftermath = Aftermath::nothing();
         self.led.abandon_into(&mut aftermath);
         self.running.iter_mut().for_each(|load| load.leads.abandon_into(&mut aftermath));
-        // Spawners are the user's code as well.
         let waits = self.waits.iter_mut().map(|(_, place)| place);
         let detached: Vec<_> = waits.filter_map(|place| Some((place.leave_into(&mut aftermath)?, &*place))).collect();
+        // Before the spawners, one of which may run all the work where it is.
+        let woken = catch_panic(|| aftermath.send_wakes());
         detached.into_iter().for_each(|(detach, place)| place.go_on_detached(detach));
+        if let Err(payload) = woken {
+            resume_panic(payload);
+        }
     }
 }
 

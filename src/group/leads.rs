@@ -72,11 +72,18 @@ impl<K, V> Aftermath<K, V> {
     }
 
     pub(crate) fn drop_key(&mut self, key: K) {
-        self.things.push(Step::DropKey(key));
+        if mem::needs_drop::<K>() {
+            self.things.push(Step::DropKey(key));
+        }
     }
 
     pub(crate) fn drop_entry(&mut self, entry: Option<Entry<K, V>>) {
         self.things.extend(entry.map(Step::DropEntry));
+    }
+
+    /// Wakes everybody now.
+    pub(crate) fn send_wakes(&mut self) {
+        for_all(self.wakes.drain(..), Wake::send);
     }
 
     pub(crate) fn drop_departed(&mut self, departed: Departed<V>) {

@@ -193,7 +193,7 @@ fn c8_keys_of_a_batch_whose_predicate_panics_may_call_its_keys_when_they_are_dro
         let called = case.many(&case.keys(of, 1..=2), |keys| {
             let value = |key: &Hooked| if key.number == panics { 7 } else { 10 * key.number };
             let (group, plain) = (Arc::clone(&case.group), case.plain.clone());
-            let follows = move || group.one(&plain.thing(KEY, panics), || plain.thing(VALUE, 5)).number;
+            let follows = move || group.one(&plain.thing(KEY, panics), || plain.thing(VALUE, panics)).number;
             follower = Some(thread::spawn(follows));
             until("the follower waits", || case.group.waiters(&case.plain.thing(KEY, panics)) == 1);
             keys.into_iter().map(|key| case.plain.thing(VALUE, value(key))).collect()
