@@ -2,6 +2,7 @@
 
 use super::plan::{End, Plan, Step};
 use super::settings::Settings;
+use super::stores::Shelf;
 use super::tasks::Tasks;
 use super::threads::Threads;
 use super::world::{COLLECTED, Datum, Fault, World};
@@ -20,13 +21,13 @@ struct Batches {
 }
 
 /// A collector of `cache`, in rounds that have any.
-pub(crate) fn for_tasks(
-    cache: &Tasks,
+pub(crate) fn for_tasks<S: Shelf>(
+    cache: &Tasks<S>,
     world: &Arc<World>,
     settings: &Arc<Settings>,
     alarm: &Alarm,
     rng: fastrand::Rng,
-) -> Option<Collector<u32, Datum, Fault>> {
+) -> Option<Collector<u32, Datum, Fault, S>> {
     let window = settings.window?;
     let batches = Arc::new(Batches::new(world, settings, rng));
     let alarm = alarm.clone();
@@ -35,12 +36,12 @@ pub(crate) fn for_tasks(
 }
 
 /// As [`for_tasks`].
-pub(crate) fn for_threads(
-    cache: &Threads,
+pub(crate) fn for_threads<S: Shelf>(
+    cache: &Threads<S>,
     world: &Arc<World>,
     settings: &Arc<Settings>,
     rng: fastrand::Rng,
-) -> Option<blocking::Collector<u32, Datum, Fault>> {
+) -> Option<blocking::Collector<u32, Datum, Fault, S>> {
     let window = settings.window?;
     let batches = Batches::new(world, settings, rng);
     let load = move |keys: Vec<u32>| batches.load_blocking(&keys);

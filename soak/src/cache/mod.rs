@@ -3,8 +3,11 @@
 
 mod collected;
 mod crowd;
+#[path = "../../../cache/tests/support/model/mod.rs"]
+mod model;
 mod plan;
 mod settings;
+mod stores;
 mod tasks;
 mod threads;
 mod world;
@@ -17,13 +20,15 @@ use crate::options::Options;
 use crate::outstanding::Outstanding;
 use crate::watchdog::Watch;
 pub(crate) use crowd::crowd;
-use oneflight_cache::{BoxFuture, Error, Stats};
+use model::ModelStore;
+use oneflight_cache::{BoxFuture, Clock, Error, Memory, Tiered, Time};
 use settings::Settings;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use world::World;
+use stores::{Process, Shelf};
+use world::{Datum, World};
 
 /// What all rounds share.
 pub(crate) struct Caches {
@@ -53,35 +58,77 @@ impl Caches {
     pub(crate) fn round(&self, seed: u64) -> Counts {
         let mut rng = fastrand::Rng::with_seed(seed);
         let settings = Arc::new(Settings::random(&mut rng));
+        let world = World::new(settings.keys);
+        let Some(sharing) = settings.sharing else {
+            let memory = || Memory::new(settings.capacity);
+            let worlds = [world, World::new(settings.keys)];
+            return self.round_over([memory(), memory()], worlds, None, &settings, rng);
+        };
+        let server = settings.clock.clone().map_or_else(|| ModelStore::new(real_time()), ModelStore::new);
+        let worlds = [world.elsewhere(), world];
+        let processes = [server.clone(), server.another_process()]
+            .map(|server| Process::new(server, rng.fork(), sharing.fails, self.alarm.clone()));
+        match sharing.near {
+            None => self.round_over(processes, worlds, Some(server), &settings, rng),
+            Some(life) => {
+                let tiers = processes.map(|process| Tiered::new(settings.capacity, life, process));
+                self.round_over(tiers, worlds, Some(server), &settings, rng)
+            }
+        }
+    }
+
+    /// One round, of tasks with the one store and of threads with the other: each a process of `server`, if there is one.
+    fn round_over<S: Shelf>(
+        &self,
+        stores: [S; 2],
+        worlds: [World; 2],
+        server: Option<ModelStore<Datum>>,
+        settings: &Arc<Settings>,
+        mut rng: fastrand::Rng,
+    ) -> Counts {
+        let ([for_tasks, for_threads], worlds) = (stores, worlds.map(Arc::new));
         let refreshes = Outstanding::default();
-        let mut builder = settings.builder();
+        let mut builder = settings.builder().store(for_tasks);
         if settings.spawner {
             builder = builder.spawner(self.spawner(rng.fork(), &refreshes));
         }
-        let (cache, world) = (builder.build(), Arc::new(World::new(settings.keys)));
-        let collector = collected::for_tasks(&cache, &world, &settings, &self.alarm, rng.fork());
+        let [world, other] = worlds;
+        let cache = builder.build();
+        let collector = collected::for_tasks(&cache, &world, settings, &self.alarm, rng.fork());
         let alarm = self.alarm.clone();
-        let for_tasks = tasks::Field { cache, collector, world, settings: Arc::clone(&settings), alarm };
-        let (cache, world) = (settings.builder().build_blocking(), Arc::new(World::new(settings.keys)));
-        let collector = collected::for_threads(&cache, &world, &settings, rng.fork());
-        let for_threads = threads::Field { cache, collector, world, settings: Arc::clone(&settings) };
+        let for_tasks = tasks::Field { cache, collector, world, settings: Arc::clone(settings), alarm };
+        let (cache, world) = (settings.builder().store(for_threads).build_blocking(), other);
+        let collector = collected::for_threads(&cache, &world, settings, rng.fork());
+        let for_threads = threads::Field { cache, collector, world, settings: Arc::clone(settings) };
         let over = AtomicBool::new(false);
         let counts = thread::scope(|scope| {
-            scope.spawn(|| keep_moving(&settings, &over));
+            scope.spawn(|| keep_moving(settings, &over));
             let counts = self.callers(&mut rng, &for_threads, &for_tasks);
-            close(&for_threads, &for_tasks);
+            close(&for_threads, &for_tasks, server.as_ref());
             over.store(true, Ordering::SeqCst);
             counts
         });
-        check_loads(&settings, &for_tasks.world, &for_tasks.cache.stats());
-        check_loads(&settings, &for_threads.world, &for_threads.cache.stats());
-        drop((for_tasks, for_threads));
+        let stats = [for_tasks.cache.stats(), for_threads.cache.stats()];
+        match server {
+            // What is loaded by the one is there for the other.
+            Some(_) => check_loads(settings, &for_tasks.world, stats[0].loads + stats[1].loads),
+            None => {
+                check_loads(settings, &for_tasks.world, stats[0].loads);
+                check_loads(settings, &for_threads.world, stats[1].loads);
+            }
+        }
+        drop((for_tasks, for_threads, server));
         refreshes.wait();
         check_nothing_left();
         counts
     }
 
-    fn callers(&self, rng: &mut fastrand::Rng, threads: &threads::Field, tasks: &tasks::Field) -> Counts {
+    fn callers<S: Shelf>(
+        &self,
+        rng: &mut fastrand::Rng,
+        threads: &threads::Field<S>,
+        tasks: &tasks::Field<S>,
+    ) -> Counts {
         let (sender, results) = mpsc::channel();
         for kind in 0..Kind::ALL.len() * self.threads {
             let (field, watch) = (tasks.clone(), self.watch.clone());
@@ -135,6 +182,12 @@ impl Caches {
     }
 }
 
+/// A clock that nobody moves.
+fn real_time() -> impl Clock {
+    let begun = Instant::now();
+    move || Time::START.after(begun.elapsed())
+}
+
 /// Moves the clock, if it is to be moved by hand, until the round is over: those who sleep by it have to wake.
 fn keep_moving(settings: &Settings, over: &AtomicBool) {
     let Some(clock) = &settings.clock else { return };
@@ -145,7 +198,7 @@ fn keep_moving(settings: &Settings, over: &AtomicBool) {
 }
 
 /// Both end what they do, and load nothing any more.
-fn close(threads: &threads::Field, tasks: &tasks::Field) {
+fn close<S: Shelf>(threads: &threads::Field<S>, tasks: &tasks::Field<S>, server: Option<&ModelStore<Datum>>) {
     let ended = [threads.cache.close(CLOSING), block_on(tasks.cache.close(CLOSING), false)];
     for ended in ended {
         if !ended {
@@ -176,7 +229,8 @@ fn close(threads: &threads::Field, tasks: &tasks::Field) {
     let begun = Instant::now();
     loop {
         let loads = tasks.cache.in_flight() + threads.cache.in_flight();
-        let values = world::alive() - (tasks.cache.store().len() + threads.cache.store().len()) as i64;
+        let near = tasks.cache.store().held() + threads.cache.store().held();
+        let values = world::alive() - (near + server.map_or(0, ModelStore::len)) as i64;
         if loads == 0 && values <= 0 {
             return;
         }
@@ -189,7 +243,7 @@ fn close(threads: &threads::Field, tasks: &tasks::Field) {
     }
 }
 
-fn check_loads(settings: &Settings, world: &World, stats: &Stats) {
+fn check_loads(settings: &Settings, world: &World, counted: u64) {
     for key in (0..settings.keys).filter(|&key| settings.is_quiet(key)) {
         let loads = world.loads(key);
         if loads > 1 {
@@ -197,8 +251,8 @@ fn check_loads(settings: &Settings, world: &World, stats: &Stats) {
         }
     }
     // Collectors load several keys in one run, and count what the keys wait for.
-    if settings.window.is_none() && stats.loads != world.runs() {
-        Breach::Counter { what: "loads", counted: stats.loads, seen: world.runs() }.raise(None);
+    if settings.window.is_none() && counted != world.runs() {
+        Breach::Counter { what: "loads", counted, seen: world.runs() }.raise(None);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a round is about.
 
 use super::world::{Datum, Fault, May};
+use oneflight_cache::fill::Fallback;
 use oneflight_cache::test_util::ManualClock;
 use oneflight_cache::{Builder, Cache, Policy};
 use std::time::Duration;
@@ -20,6 +21,9 @@ pub(crate) struct Settings {
     /// How long collectors gather, in rounds that have any.
     pub(crate) window: Option<Duration>,
     pub(crate) max_batch: usize,
+    /// In rounds in which both caches are processes of one server.
+    pub(crate) sharing: Option<Sharing>,
+    pub(crate) capacity: usize,
     ttl: Duration,
     stale: Duration,
     if_error: Duration,
@@ -27,7 +31,21 @@ pub(crate) struct Settings {
     load_timeout: Option<Duration>,
     max_loads: Option<usize>,
     max_waiters: Option<usize>,
-    capacity: usize,
+}
+
+/// How two caches share a server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sharing {
+    /// How long each keeps in memory what the server has, if it does.
+    pub(crate) near: Option<Duration>,
+    /// One request in so many fails.
+    pub(crate) fails: Option<u32>,
+    lease: Duration,
+    max_hold: Duration,
+    wait: Duration,
+    on_wait_timeout: Fallback,
+    on_store_error: Fallback,
+    max_uncached_loads: usize,
 }
 
 impl Settings {
@@ -62,6 +80,7 @@ impl Settings {
             max_loads: max_loads.map(|loads| loads as usize),
             max_waiters: max_waiters.map(|waiters| waiters as usize),
             capacity: if calm || rng.bool() { 1_000 } else { rng.usize(1..4) },
+            sharing: rng.bool().then(|| Sharing::random(rng, calm)),
         }
     }
 
@@ -70,14 +89,21 @@ impl Settings {
         self.calm && key >= self.quiet
     }
 
+    /// Whether loaders call the cache for their own key. If another process has written it meanwhile, nobody can join the load, and
+    /// such a call waits for the lease that it has itself, for as long as it waits for any: in calm rounds that is long.
+    pub(crate) fn recurs(&self) -> bool {
+        self.sharing.is_none() || !self.calm
+    }
+
     pub(crate) fn may(&self) -> May {
         May {
             collected: false,
             deadline: false,
             load_timed_out: self.load_timeout.is_some(),
-            overloaded: self.max_loads.is_some() || self.max_waiters.is_some(),
+            overloaded: self.max_loads.is_some() || self.max_waiters.is_some() || self.sharing.is_some(),
             closed: self.closes,
             recursive: false,
+            shared: self.sharing.is_some(),
         }
     }
 
@@ -90,6 +116,15 @@ impl Settings {
             .early_refresh(self.policy)
             .backoff(Duration::from_micros(200), Duration::from_millis(2))
             .helper_threads(self.helper_threads);
+        if let Some(sharing) = self.sharing {
+            builder = builder
+                .lease(sharing.lease)
+                .max_hold(sharing.max_hold)
+                .lease_wait(sharing.wait)
+                .on_wait_timeout(sharing.on_wait_timeout)
+                .on_store_error(sharing.on_store_error)
+                .max_uncached_loads(sharing.max_uncached_loads);
+        }
         if let Some(clock) = &self.clock {
             builder = builder.clock(clock.clone()).timer(clock.clone());
         }
@@ -103,5 +138,28 @@ impl Settings {
             builder = builder.max_waiters(waiters);
         }
         builder
+    }
+}
+
+impl Sharing {
+    /// In a `calm` round leases last, and nothing fails.
+    fn random(rng: &mut fastrand::Rng, calm: bool) -> Self {
+        let minute = Duration::from_secs(60);
+        let near = rng.bool().then(|| Duration::from_millis([1, 10, 10_000][rng.usize(..3)]));
+        let mut millis = |most| Duration::from_millis(rng.u64(1..most));
+        let (lease, max_hold, wait) = (millis(20), millis(20), millis(20));
+        let fallbacks = [Fallback::LoadUncached, Fallback::Fail, Fallback::ServeStale];
+        let mut fallback = || fallbacks[rng.usize(..3)];
+        let (on_wait_timeout, on_store_error) = (fallback(), fallback());
+        Self {
+            near,
+            fails: (!calm && rng.bool()).then(|| rng.u32(2..40)),
+            lease: if calm { minute } else { lease },
+            max_hold: if calm { minute } else { max_hold },
+            wait: if calm { minute } else { wait },
+            on_wait_timeout,
+            on_store_error,
+            max_uncached_loads: rng.usize(1..20),
+        }
     }
 }

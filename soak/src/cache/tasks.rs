@@ -2,11 +2,11 @@
 
 use super::plan::{End, Plan, Step};
 use super::settings::Settings;
-use super::threads::{check, only};
+use super::stores::Shelf;
+use super::threads::{check, done_with, only};
 use super::world::{Datum, Fault, May, World};
 use crate::alarm::Alarm;
 use crate::bomb::{Blast, Fuse};
-use crate::breach::Breach;
 use crate::counts::{Counts, Ending};
 use crate::manner::{Manner, drive};
 use crate::watchdog::Watch;
@@ -19,22 +19,35 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) type Tasks = Cache<u32, Datum, Fault>;
+pub(crate) type Tasks<S> = Cache<u32, Datum, Fault, S>;
 
 /// All that a loader needs. It may go on after its caller.
-#[derive(Clone)]
-pub(crate) struct Field {
-    pub(crate) cache: Tasks,
+pub(crate) struct Field<S> {
+    pub(crate) cache: Tasks<S>,
     /// In rounds that have one.
-    pub(crate) collector: Option<Collector<u32, Datum, Fault>>,
+    pub(crate) collector: Option<Collector<u32, Datum, Fault, S>>,
     pub(crate) world: Arc<World>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) alarm: Alarm,
 }
 
+// Not derived: the store need not be `Clone`.
+impl<S> Clone for Field<S> {
+    fn clone(&self) -> Self {
+        let Self { cache, collector, world, settings, alarm } = self;
+        Self {
+            cache: cache.clone(),
+            collector: collector.clone(),
+            world: Arc::clone(world),
+            settings: Arc::clone(settings),
+            alarm: alarm.clone(),
+        }
+    }
+}
+
 /// A task that calls.
-pub(crate) struct Task {
-    pub(crate) field: Field,
+pub(crate) struct Task<S> {
+    pub(crate) field: Field<S>,
     pub(crate) rng: fastrand::Rng,
     pub(crate) watch: Watch,
     pub(crate) number: usize,
@@ -44,7 +57,7 @@ pub(crate) struct Task {
 type Values = Result<Vec<Fetched<Datum>>, Error<Fault>>;
 type BoxCall<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-impl Task {
+impl<S: Shelf> Task<S> {
     pub(crate) async fn run(mut self, calls: usize) -> Counts {
         for call in 0..calls {
             self.step(call > calls / 2).await;
@@ -138,7 +151,7 @@ impl Task {
                 cache.set_coalescing(on);
                 cache.set_early_refresh(early);
             }
-            30 => _ = (cache.waiters(&key), cache.stats(), cache.store().len()),
+            30 => _ = (cache.waiters(&key), cache.stats(), cache.store().held()),
             32..36 => {
                 let run = async move { list(collector.as_ref().expect("there is one").load(&key).await) };
                 let may = May { collected: true, ..may };
@@ -201,17 +214,17 @@ impl Task {
         self.counts.add(name, ending);
     }
 
-    /// Something that cannot fail. Returns whether it was driven to its end.
+    /// Something that reads nothing. Returns whether it was done.
     async fn other<'a>(&mut self, name: &'static str, key: u32, run: BoxCall<'a, Result<(), Error<Fault>>>) -> bool {
         self.watch.begin(self.number, name, key);
         let manner = Manner::random(&mut self.rng);
         let done = drive(run, manner, &mut Fuse(None), &self.field.alarm).await;
         self.watch.end(self.number);
-        if let Some(Err(error)) = &done {
-            Breach::Failed(error.to_string()).raise(key);
-        }
-        self.counts.add(name, if done.is_some() { Ending::Value } else { Ending::Dropped });
-        done.is_some()
+        let may = self.field.settings.may();
+        let ending = done.map_or(Ending::Dropped, |done| done_with(done, key, may));
+        let is_done = matches!(ending, Ending::Value);
+        self.counts.add(name, ending);
+        is_done
     }
 }
 
@@ -219,8 +232,8 @@ fn list(fetched: Result<Fetched<Datum>, Error<Fault>>) -> Values {
     fetched.map(|fetched| vec![fetched])
 }
 
-impl Field {
-    fn load_one(&self, call: u64, key: u32, plan: Plan) -> impl Future<Output = Result<Datum, Fault>> + Send + use<> {
+impl<S: Shelf> Field<S> {
+    fn load_one(&self, call: u64, key: u32, plan: Plan) -> impl Future<Output = Result<Datum, Fault>> + Send + use<S> {
         let load = self.load(call, vec![key], plan);
         async move { Ok(only(load.await?)) }
     }
@@ -239,7 +252,8 @@ impl Field {
                 match *step {
                     Step::Pause(time) => field.alarm.sleep(time).await,
                     Step::Yield => yield_now().await,
-                    Step::Recurse => field.recurse(keys[0]).await,
+                    Step::Recurse if field.settings.recurs() => field.recurse(keys[0]).await,
+                    Step::Recurse => {}
                 }
             }
             match plan.end {

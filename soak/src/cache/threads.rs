@@ -2,6 +2,7 @@
 
 use super::plan::{End, Plan, Step};
 use super::settings::Settings;
+use super::stores::Shelf;
 use super::world::{Datum, Fault, May, Read, World};
 use crate::bomb::Blast;
 use crate::breach::Breach;
@@ -14,21 +15,33 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-pub(crate) type Threads = Cache<u32, Datum, Fault>;
+pub(crate) type Threads<S> = Cache<u32, Datum, Fault, S>;
 
 /// All that a loader needs. It may go on after its caller.
-#[derive(Clone)]
-pub(crate) struct Field {
-    pub(crate) cache: Threads,
+pub(crate) struct Field<S> {
+    pub(crate) cache: Threads<S>,
     /// In rounds that have one.
-    pub(crate) collector: Option<blocking::Collector<u32, Datum, Fault>>,
+    pub(crate) collector: Option<blocking::Collector<u32, Datum, Fault, S>>,
     pub(crate) world: Arc<World>,
     pub(crate) settings: Arc<Settings>,
 }
 
+// Not derived: the store need not be `Clone`.
+impl<S> Clone for Field<S> {
+    fn clone(&self) -> Self {
+        let Self { cache, collector, world, settings } = self;
+        Self {
+            cache: cache.clone(),
+            collector: collector.clone(),
+            world: Arc::clone(world),
+            settings: Arc::clone(settings),
+        }
+    }
+}
+
 /// A thread that calls.
-pub(crate) struct Caller {
-    pub(crate) field: Field,
+pub(crate) struct Caller<S> {
+    pub(crate) field: Field<S>,
     pub(crate) rng: fastrand::Rng,
     pub(crate) watch: Watch,
     pub(crate) number: usize,
@@ -37,7 +50,7 @@ pub(crate) struct Caller {
 
 type Values = Result<Vec<Fetched<Datum>>, Error<Fault>>;
 
-impl Caller {
+impl<S: Shelf> Caller<S> {
     pub(crate) fn run(mut self, calls: usize) -> Counts {
         for call in 0..calls {
             self.step(call > calls / 2);
@@ -101,20 +114,20 @@ impl Caller {
                     let mut write = world.write([key]);
                     let value = write.value();
                     let done = if with_ttl { cache.put_with_ttl(&key, value, ttl) } else { cache.put(&key, value) };
-                    write.finish();
+                    write.end(&done);
                     done
                 });
             }
             24..27 if !quiet => self.other("thread: invalidate", key, || {
                 let write = world.write([key]);
                 let done = cache.invalidate(&key);
-                write.finish();
+                write.end(&done);
                 done
             }),
             27 if !settings.calm => self.other("thread: invalidate_all", key, || {
                 let write = world.write(0..settings.keys);
                 let done = cache.invalidate_all();
-                write.finish();
+                write.end(&done);
                 done
             }),
             28 if settings.closes && late && self.rng.u8(..16) == 0 => self.other("thread: close", key, || {
@@ -130,7 +143,7 @@ impl Caller {
                 });
             }
             30 => self.other("thread: look", key, || {
-                _ = (cache.waiters(&key), cache.stats(), cache.store().len());
+                _ = (cache.waiters(&key), cache.stats(), cache.store().held());
                 Ok(())
             }),
             32..36 => {
@@ -179,10 +192,7 @@ impl Caller {
         self.watch.begin(self.number, name, key);
         let done = run();
         self.watch.end(self.number);
-        if let Err(error) = done {
-            Breach::Failed(error.to_string()).raise(key);
-        }
-        self.counts.add(name, Ending::Value);
+        self.counts.add(name, done_with(done, key, self.field.settings.may()));
     }
 }
 
@@ -208,12 +218,21 @@ pub(crate) fn check(read: &Read, may: May, got: thread::Result<Values>) -> Endin
     }
 }
 
+/// What a call has come to that reads nothing.
+pub(crate) fn done_with(done: Result<(), Error<Fault>>, key: u32, may: May) -> Ending {
+    match done {
+        Ok(()) => Ending::Value,
+        Err(Error::Store(_)) if may.shared => Ending::Refused,
+        Err(error) => Breach::Failed(error.to_string()).raise(key),
+    }
+}
+
 /// The one value of a list that has one.
 pub(crate) fn only(values: Vec<Datum>) -> Datum {
     values.into_iter().next().expect("one key, one value")
 }
 
-impl Field {
+impl<S: Shelf> Field<S> {
     /// The loader.
     fn load(&self, call: u64, keys: &[u32], plan: &Plan) -> Result<Vec<Datum>, Fault> {
         let since = self.world.load();
@@ -221,7 +240,8 @@ impl Field {
             match *step {
                 Step::Pause(time) => thread::sleep(time),
                 Step::Yield => thread::yield_now(),
-                Step::Recurse => self.recurse(keys[0]),
+                Step::Recurse if self.settings.recurs() => self.recurse(keys[0]),
+                Step::Recurse => {}
             }
         }
         match plan.end {

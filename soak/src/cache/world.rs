@@ -3,8 +3,8 @@
 use crate::breach::Breach;
 use oneflight_cache::{Error, Fetched, Source};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many values are alive.
 static DATA: AtomicI64 = AtomicI64::new(0);
@@ -39,18 +39,19 @@ pub(crate) struct Fault {
 /// The keys of one cache in one round.
 #[derive(Debug)]
 pub(crate) struct World {
-    pages: Vec<Mutex<Page>>,
+    /// Of each key, when the last write of this cache's began that has finished.
+    floors: Vec<AtomicU64>,
+    shared: Arc<Shared>,
+}
+
+/// What several caches over one server share.
+#[derive(Debug)]
+struct Shared {
     tick: AtomicU64,
     /// Runs of a loader that have begun.
     runs: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct Page {
-    /// When the last write began that has finished.
-    floor: u64,
-    /// Runs of a loader for it that came to a value.
-    loads: u64,
+    /// Of each key, runs of a loader that came to a value.
+    loads: Vec<AtomicU64>,
 }
 
 /// A write that is on.
@@ -78,6 +79,8 @@ pub(crate) struct May {
     pub(crate) overloaded: bool,
     pub(crate) closed: bool,
     pub(crate) recursive: bool,
+    /// Those of the server, or of waiting for another process.
+    pub(crate) shared: bool,
 }
 
 impl Datum {
@@ -107,36 +110,41 @@ impl fmt::Display for Fault {
 
 impl World {
     pub(crate) fn new(keys: u32) -> Self {
-        let pages = (0..keys).map(|_| Mutex::default()).collect();
-        Self { pages, tick: AtomicU64::new(1), runs: AtomicU64::new(0) }
+        let shared = Shared { tick: AtomicU64::new(1), runs: AtomicU64::new(0), loads: zeros(keys) };
+        Self { floors: zeros(keys), shared: Arc::new(shared) }
     }
 
-    fn page(&self, key: u32) -> MutexGuard<'_, Page> {
-        self.pages[key as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    /// The same keys, as another process has them.
+    pub(crate) fn elsewhere(&self) -> Self {
+        Self { floors: zeros(self.floors.len() as u32), shared: Arc::clone(&self.shared) }
+    }
+
+    fn floor(&self, key: u32) -> &AtomicU64 {
+        &self.floors[key as usize]
     }
 
     pub(crate) fn now(&self) -> u64 {
-        self.tick.fetch_add(1, Ordering::SeqCst)
+        self.shared.tick.fetch_add(1, Ordering::SeqCst)
     }
 
     pub(crate) fn runs(&self) -> u64 {
-        self.runs.load(Ordering::SeqCst)
+        self.shared.runs.load(Ordering::SeqCst)
     }
 
     /// Runs of a loader for `key` that came to a value.
     pub(crate) fn loads(&self, key: u32) -> u64 {
-        self.page(key).loads
+        self.shared.loads[key as usize].load(Ordering::SeqCst)
     }
 
     /// A loader begins. Returns when.
     pub(crate) fn load(&self) -> u64 {
-        self.runs.fetch_add(1, Ordering::SeqCst);
+        self.shared.runs.fetch_add(1, Ordering::SeqCst);
         self.now()
     }
 
     /// What a loader that began `since` has found.
     pub(crate) fn found(&self, keys: &[u32], call: u64, since: u64) -> Vec<Datum> {
-        keys.iter().for_each(|&key| self.page(key).loads += 1);
+        keys.iter().for_each(|&key| _ = self.shared.loads[key as usize].fetch_add(1, Ordering::SeqCst));
         keys.iter().map(|&key| Datum::new(key, call, Since(Arc::new(AtomicU64::new(since))))).collect()
     }
 
@@ -151,9 +159,13 @@ impl World {
 
     /// A call of `keys` begins.
     pub(crate) fn read(&self, keys: &[u32]) -> Read {
-        let keys = keys.iter().map(|&key| (key, self.page(key).floor)).collect();
+        let keys = keys.iter().map(|&key| (key, self.floor(key).load(Ordering::SeqCst))).collect();
         Read { number: self.now(), keys }
     }
+}
+
+fn zeros(keys: u32) -> Vec<AtomicU64> {
+    (0..keys).map(|_| AtomicU64::new(0)).collect()
 }
 
 impl Write<'_> {
@@ -170,12 +182,19 @@ impl Write<'_> {
         }
     }
 
-    /// It has returned.
+    /// It has returned. If it has failed, nobody knows whether it was done.
+    pub(crate) fn end(self, done: &Result<(), Error<Fault>>) {
+        match done {
+            Ok(()) => self.finish(),
+            Err(_) => self.settle(),
+        }
+    }
+
+    /// It was done.
     pub(crate) fn finish(self) {
         self.settle();
         for &key in &self.keys {
-            let mut page = self.world.page(key);
-            page.floor = page.floor.max(self.begun);
+            self.world.floor(key).fetch_max(self.begun, Ordering::SeqCst);
         }
     }
 }
@@ -227,6 +246,7 @@ impl Read {
             Error::Overloaded => may.overloaded,
             Error::Reentrant => may.recursive,
             Error::Closed => may.closed,
+            Error::Store(_) | Error::Held => may.shared,
             _ => false,
         };
         if !allowed {

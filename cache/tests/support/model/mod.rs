@@ -15,7 +15,7 @@ pub(crate) use server::{Failure, ModelError};
 use oneflight_cache::Clock;
 use oneflight_cache::fill::Version;
 use oneflight_cache::lease::{Push, Watch};
-use server::{Server, Value, Watcher};
+use server::{Server, Slot, Value, Watcher};
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
@@ -44,6 +44,12 @@ impl<V: Clone> ModelStore<V> {
     /// Another process that uses the same server.
     pub(crate) fn another_process(&self) -> Self {
         Self { server: Arc::clone(&self.server), process: self.with(Server::draw) }
+    }
+
+    /// How many values it has.
+    pub(crate) fn len(&self) -> usize {
+        let is_value = |slot: &&Slot<V>| matches!(slot.value, Some(Value::Readable(_)));
+        self.with(|server| server.slots.values().filter(is_value).count())
     }
 
     /// All is forgotten, and nobody is told.
