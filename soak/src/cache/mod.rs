@@ -60,7 +60,11 @@ impl Caches {
         let settings = Arc::new(Settings::random(&mut rng));
         let world = World::new(settings.keys);
         let Some(sharing) = settings.sharing else {
-            let memory = || Memory::new(settings.capacity);
+            let weigh = |_: &u32, datum: &Datum| datum.call % 4;
+            let memory = || match settings.is_weighed {
+                true => Memory::weighted(settings.capacity as u64, weigh),
+                false => Memory::new(settings.capacity),
+            };
             let worlds = [world, World::new(settings.keys)];
             return self.round_over([memory(), memory()], worlds, None, &settings, rng);
         };
@@ -90,7 +94,7 @@ impl Caches {
         let refreshes = Outstanding::default();
         let mut builder = settings.builder().store(for_tasks);
         if settings.spawner {
-            builder = builder.spawner(self.spawner(rng.fork(), &refreshes));
+            builder = builder.spawner(self.spawner(rng.fork(), &refreshes)).detach_loads(settings.detach_loads);
         }
         let [world, other] = worlds;
         let cache = builder.build();

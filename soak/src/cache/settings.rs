@@ -24,10 +24,18 @@ pub(crate) struct Settings {
     /// In rounds in which both caches are processes of one server.
     pub(crate) sharing: Option<Sharing>,
     pub(crate) capacity: usize,
+    /// Whether values weigh nothing to three, in memory that is not in front of a server.
+    pub(crate) is_weighed: bool,
     ttl: Duration,
+    /// Half of the values live for a third of that.
+    ttl_of: bool,
+    ttl_jitter: f64,
     stale: Duration,
     if_error: Duration,
     policy: Policy,
+    max_refreshes: usize,
+    /// Where there is a spawner for tasks.
+    pub(crate) detach_loads: bool,
     load_timeout: Option<Duration>,
     max_loads: Option<usize>,
     max_waiters: Option<usize>,
@@ -46,6 +54,8 @@ pub(crate) struct Sharing {
     on_wait_timeout: Fallback,
     on_store_error: Fallback,
     max_uncached_loads: usize,
+    /// After how many failures in a row the server is not asked for a millisecond.
+    breaker: Option<u32>,
 }
 
 impl Settings {
@@ -73,13 +83,18 @@ impl Settings {
             window: rng.bool().then(|| Duration::from_micros([0, 50, 200, 1_000][rng.usize(..4)])),
             max_batch: rng.usize(1..7),
             ttl: if calm { hour } else { Duration::from_millis([0, 1, 3, 10, 10_000][rng.usize(..5)]) },
+            ttl_of: rng.bool(),
+            ttl_jitter: if rng.bool() { 0.3 } else { 0.0 },
             stale: Duration::from_millis(stale.unwrap_or(0)),
             if_error: Duration::from_millis(if_error.unwrap_or(0)),
             policy: if calm { Policy::Never } else { policies[rng.usize(..4)] },
+            max_refreshes: rng.usize(..4),
+            detach_loads: rng.bool(),
             load_timeout: load_timeout.map(Duration::from_millis),
             max_loads: max_loads.map(|loads| loads as usize),
             max_waiters: max_waiters.map(|waiters| waiters as usize),
             capacity: if calm || rng.bool() { 1_000 } else { rng.usize(1..4) },
+            is_weighed: !calm && rng.u8(..4) == 0,
             sharing: rng.bool().then(|| Sharing::random(rng, calm)),
         }
     }
@@ -113,9 +128,15 @@ impl Settings {
             .ttl(self.ttl)
             .stale_while_revalidate(self.stale)
             .stale_if_error(self.if_error)
+            .ttl_jitter(self.ttl_jitter)
             .early_refresh(self.policy)
+            .max_refreshes(self.max_refreshes)
             .backoff(Duration::from_micros(200), Duration::from_millis(2))
             .helper_threads(self.helper_threads);
+        if self.ttl_of {
+            let ttl = self.ttl;
+            builder = builder.ttl_of(move |datum: &Datum| if datum.call % 2 == 0 { ttl / 3 } else { ttl });
+        }
         if let Some(sharing) = self.sharing {
             builder = builder
                 .lease(sharing.lease)
@@ -124,6 +145,9 @@ impl Settings {
                 .on_wait_timeout(sharing.on_wait_timeout)
                 .on_store_error(sharing.on_store_error)
                 .max_uncached_loads(sharing.max_uncached_loads);
+            if let Some(failures) = sharing.breaker {
+                builder = builder.breaker(failures, Duration::from_millis(1));
+            }
         }
         if let Some(clock) = &self.clock {
             builder = builder.clock(clock.clone()).timer(clock.clone());
@@ -160,6 +184,7 @@ impl Sharing {
             on_wait_timeout,
             on_store_error,
             max_uncached_loads: rng.usize(1..20),
+            breaker: rng.bool().then(|| rng.u32(1..5)),
         }
     }
 }

@@ -77,7 +77,7 @@ impl<S: Shelf> Task<S> {
             let loading = field.load_one(call, key, plan);
             move || loading
         };
-        match self.rng.u8(..if collector.is_some() { 38 } else { 32 }) {
+        match self.rng.u8(..if collector.is_some() { 41 } else { 35 }) {
             0..12 => {
                 let run = |call| async move { list(cache.get_or_load(&key, load(call, plan)).await) };
                 self.read("task: get_or_load", &[key], may, |call| Box::pin(run(call))).await;
@@ -152,12 +152,42 @@ impl<S: Shelf> Task<S> {
                 cache.set_early_refresh(early);
             }
             30 => _ = (cache.waiters(&key), cache.stats(), cache.store().held()),
-            32..36 => {
+            op @ 32..34 => {
+                let (keys, limit) = (self.some_keys(), Duration::from_micros(self.rng.u64(..800)));
+                if keys.is_empty() {
+                    return;
+                }
+                let keys = &keys;
+                let run = |call| async move {
+                    let load =
+                        |missing: Vec<&u32>| field.load(call, missing.into_iter().copied().collect(), plan.clone());
+                    let call = cache.call_many(keys);
+                    let call = if op == 32 { call.timeout(limit) } else { call.bypass() };
+                    call.get_or_load(load).await
+                };
+                let name = if op == 32 { "task: call_many with a timeout" } else { "task: call_many past the cache" };
+                let may = May { deadline: op == 32, ..may };
+                self.read(name, keys, may, |call| Box::pin(run(call))).await;
+            }
+            34 => {
+                let keys = &self.some_keys();
+                if self.rng.bool() {
+                    let write = world.write(keys.iter().copied());
+                    if self.other("task: invalidate_many", key, Box::pin(cache.invalidate_many(keys))).await {
+                        write.finish();
+                    }
+                } else {
+                    let read = world.read(keys);
+                    let run = async move { Ok(read.found(&cache.get_many(keys).await?)) };
+                    self.other("task: get_many", key, Box::pin(run)).await;
+                }
+            }
+            35..39 => {
                 let run = async move { list(collector.as_ref().expect("there is one").load(&key).await) };
                 let may = May { collected: true, ..may };
                 self.read("task: collector, load", &[key], may, |_| Box::pin(run)).await;
             }
-            36.. => {
+            39.. => {
                 let keys = self.some_keys();
                 if keys.is_empty() {
                     return;

@@ -66,7 +66,7 @@ impl<S: Shelf> Caller<S> {
         let plan = Plan::random(&mut self.rng, quiet);
         let may = settings.may();
         let one = |fetched| vec![fetched];
-        match self.rng.u8(..if collector.is_some() { 38 } else { 32 }) {
+        match self.rng.u8(..if collector.is_some() { 41 } else { 35 }) {
             op @ 0..12 => {
                 let name = if op < 8 { "thread: get_or_load" } else { "thread: get_or_load_inline" };
                 self.read(name, &[key], may, |read| {
@@ -146,12 +146,42 @@ impl<S: Shelf> Caller<S> {
                 _ = (cache.waiters(&key), cache.stats(), cache.store().held());
                 Ok(())
             }),
-            32..36 => {
+            op @ 32..34 => {
+                let (keys, limit) = (self.some_keys(), Duration::from_micros(self.rng.u64(..800)));
+                if keys.is_empty() {
+                    return;
+                }
+                let name =
+                    if op == 32 { "thread: call_many with a timeout" } else { "thread: call_many past the cache" };
+                self.read(name, &keys, May { deadline: op == 32, ..may }, |read| {
+                    let call = cache.call_many(&keys);
+                    let call = if op == 32 { call.timeout(limit) } else { call.bypass() };
+                    call.get_or_load(|missing| {
+                        let missing: Vec<u32> = missing.into_iter().copied().collect();
+                        field.load(read.number, &missing, &plan)
+                    })
+                });
+            }
+            34 => {
+                let keys = self.some_keys();
+                if self.rng.bool() {
+                    self.other("thread: invalidate_many", key, || {
+                        let write = world.write(keys.iter().copied());
+                        let done = cache.invalidate_many(&keys);
+                        write.end(&done);
+                        done
+                    });
+                } else {
+                    let read = world.read(&keys);
+                    self.other("thread: get_many", key, || Ok(read.found(&cache.get_many(&keys)?)));
+                }
+            }
+            35..39 => {
                 self.read("thread: collector, load", &[key], May { collected: true, ..may }, |_| {
                     collector.as_ref().expect("there is one").load(&key).map(one)
                 });
             }
-            36.. => {
+            39.. => {
                 let keys = self.some_keys();
                 if keys.is_empty() {
                     return;

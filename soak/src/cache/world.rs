@@ -164,6 +164,19 @@ impl World {
     }
 }
 
+/// A value that a call of the key has got which began when the last write that had finished had begun at `floor`.
+#[track_caller]
+fn check(key: u32, floor: u64, fetched: &Fetched<Datum>) {
+    let datum = &fetched.value;
+    if datum.key != key {
+        Breach::ForeignKey { got: datum.key }.raise(key);
+    }
+    let since = datum.since.0.load(Ordering::SeqCst);
+    if since < floor {
+        Breach::Stale { value: since, write: floor, from: Some(fetched.source) }.raise(key);
+    }
+}
+
 fn zeros(keys: u32) -> Vec<AtomicU64> {
     (0..keys).map(|_| AtomicU64::new(0)).collect()
 }
@@ -215,18 +228,24 @@ impl Read {
             Breach::WrongLength { asked: self.keys.len(), got: values.len() }.raise(self.key());
         }
         for (&(key, floor), fetched) in self.keys.iter().zip(values) {
-            let datum = &fetched.value;
-            if datum.key != key {
-                Breach::ForeignKey { got: datum.key }.raise(key);
+            check(key, floor, fetched);
+            let call = fetched.value.call;
+            if fetched.source == Source::Loaded && call != self.loader(may) {
+                Breach::Failed(format!("loaded by call {call}, returned as its own to {}", self.number)).raise(key);
             }
-            let since = datum.since.0.load(Ordering::SeqCst);
-            if since < floor {
-                let from = Some(fetched.source);
-                Breach::Stale { value: since, write: floor, from }.raise(key);
-            }
-            if fetched.source == Source::Loaded && datum.call != self.loader(may) {
-                Breach::Failed(format!("loaded by call {}, returned as its own to {}", datum.call, self.number))
-                    .raise(key);
+        }
+    }
+
+    /// It has returned with what was stored of its keys, in their order.
+    pub(crate) fn found(&self, values: &[Option<Fetched<Datum>>]) {
+        if values.len() != self.keys.len() {
+            Breach::WrongLength { asked: self.keys.len(), got: values.len() }.raise(self.key());
+        }
+        for (&(key, floor), found) in self.keys.iter().zip(values) {
+            let Some(fetched) = found else { continue };
+            check(key, floor, fetched);
+            if fetched.source == Source::Loaded {
+                Breach::Failed("looked up, and said to be loaded".to_owned()).raise(key);
             }
         }
     }
