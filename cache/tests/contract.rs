@@ -278,6 +278,8 @@ cases! {
     tiers::what_is_loaded_past_the_server_is_near_for_a_short_life;
     tiers::a_write_wins_over_what_is_loaded_past_the_server;
     tiers::what_a_refresh_does_not_keep_is_not_left_near_either;
+    tiers::what_is_not_kept_leaves_nothing_near_though_the_server_fails_when_it_is_told;
+    tiers::what_is_not_kept_takes_no_room_near;
     tiers::of_a_batch_what_is_near_is_not_loaded_though_the_server_fails;
 
     near::what_is_near_and_out_of_date_is_no_answer;

@@ -27,6 +27,8 @@ pub(crate) struct Look {
     pub(crate) number: Option<u64>,
     /// Whether it is time to look again.
     pub(crate) over: bool,
+    /// Whether it may not hold any more, for all that is known.
+    pub(crate) is_in_doubt: bool,
     began: Instant,
     changes: u64,
 }
@@ -50,7 +52,8 @@ impl Generation {
         let began = Instant::now();
         let known = self.known.lock();
         let over = !self.is_fixed() && known.until.is_none_or(|until| until <= began);
-        Look { number: known.number, over, began, changes: known.changes }
+        let is_in_doubt = known.until.is_none();
+        Look { number: known.number, over, is_in_doubt, began, changes: known.changes }
     }
 
     /// The request has found `number`. If the generation may have changed since the look began, it is looked at again at once: the
@@ -117,9 +120,9 @@ mod tests {
             generation.found(before[0], 2);
             assert!(!generation.look().over, "it is the same");
             generation.found(before[1], 1);
-            assert!(generation.look().over, "either may be the later one");
+            assert!(generation.look().over && generation.look().is_in_doubt, "either may be the later one");
             generation.found(generation.look(), 2);
-            assert!(!generation.look().over && generation.look().number == Some(2));
+            assert!(!generation.look().is_in_doubt && generation.look().number == Some(2));
         }
         generation.doubt();
         assert!(generation.look().over && generation.look().number == Some(2));

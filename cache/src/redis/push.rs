@@ -199,7 +199,8 @@ impl Pushes {
                 What::AllWritten => entry.everyone(),
                 What::Released | What::Written => entry.keys.get(&id).cloned().unwrap_or_default(),
             };
-            (keys, state.all.clone())
+            let all = if what == What::Released { Vec::new() } else { state.all.clone() };
+            (keys, all)
         };
         let (push, pushed) = match what {
             What::Released => (Push::Released, None),

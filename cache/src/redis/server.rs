@@ -33,7 +33,7 @@ pub(crate) enum LookWhen {
     /// Then, and always if it costs no round trip of its own.
     Cheap,
     Always,
-    /// If nobody ever has.
+    /// If nobody ever has, or what was found may not hold any more.
     Unknown,
 }
 
@@ -56,7 +56,7 @@ impl<L: Link> Server<L> {
             LookWhen::Over => look.over,
             LookWhen::Cheap => look.over || !apart,
             LookWhen::Always => true,
-            LookWhen::Unknown => false,
+            LookWhen::Unknown => look.is_in_doubt,
         };
         let (number, looks) = match look.number {
             Some(number) if !is_due || !apart => (number, is_due),

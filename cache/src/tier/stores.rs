@@ -98,6 +98,11 @@ where
         entry: Entry<V>,
         now: Time,
     ) -> Result<Publication, S::Error> {
+        if entry.stale_until() <= now {
+            // Not to be kept: so what is here is not either, whatever the store says.
+            let _writing = self.write(key);
+            return leases(self.far.lease()).publish(key, token, epoch, entry, now).await;
+        }
         let request = self.request(key, now);
         let copied = request.copy(key, &entry);
         let publication = leases(self.far.lease()).publish(key, token, epoch, entry, now).await?;
@@ -208,6 +213,11 @@ where
         entry: Entry<V>,
         now: Time,
     ) -> Result<Publication, S::Error> {
+        if entry.stale_until() <= now {
+            // Not to be kept: so what is here is not either, whatever the store says.
+            let _writing = self.write(key);
+            return leases(self.far.lease()).publish(key, token, epoch, entry, now);
+        }
         let request = self.request(key, now);
         let copied = request.copy(key, &entry);
         let publication = leases(self.far.lease()).publish(key, token, epoch, entry, now)?;

@@ -217,6 +217,45 @@ pub(crate) fn what_a_refresh_does_not_keep_is_not_left_near_either<W: Way>() {
     assert!(!matches!(cache.get("k"), Ok(Some(_))), "it is older than what was seen");
 }
 
+pub(crate) fn what_is_not_kept_leaves_nothing_near_though_the_server_fails_when_it_is_told<W: Way>() {
+    for failure in [Failure::Refuses, Failure::LosesRequest, Failure::LosesAnswer] {
+        let (server, _, cache) = with_one_near::<W>(0);
+        let fails = server.clone();
+        let load = move || {
+            fails.set_failure(Some(failure));
+            Ok(9)
+        };
+        assert_eq!(told(cache.refresh("k", load)).0, 9);
+        assert!(!matches!(cache.get("k"), Ok(Some(_))), "it is older than what was seen");
+    }
+}
+
+pub(crate) fn what_is_not_kept_takes_no_room_near<W: Way>() {
+    let (server, clock) = server();
+    let is_weighed = Arc::new(AtomicBool::new(false));
+    let weigh = {
+        let is_weighed = Arc::clone(&is_weighed);
+        move |_: &String, value: &u32| {
+            is_weighed.fetch_or(*value == 9, Ordering::SeqCst);
+            1
+        }
+    };
+    let store = Tiered::weighted(4, weigh, SECOND * 60, server.another_process());
+    let ttl = |&value: &u32| if value == 9 { Duration::ZERO } else { TTL };
+    let cache: Cache<W> = W::Cache::with(builder(&clock).store(store).ttl_of(ttl), Refreshes::Beside);
+    cache.put("k", 1).unwrap();
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+    for other in 0..100 {
+        assert_eq!(told(cache.get_or_load(&other.to_string(), || Ok(9))), (9, Source::Loaded));
+    }
+    assert!(!is_weighed.load(Ordering::SeqCst), "it is to be kept near");
+    server.take_steps();
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+    assert!(server.take_steps().is_empty(), "it was pushed out");
+    let stats = cache.stats();
+    assert_eq!((stats.late, stats.superseded, stats.invalidated), (0, 0, 0));
+}
+
 pub(crate) fn of_a_batch_what_is_near_is_not_loaded_though_the_server_fails<W: Way>() {
     for failures in [0, 1] {
         let (server, _, cache) = with_one_near::<W>(failures);

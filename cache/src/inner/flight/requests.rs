@@ -119,7 +119,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
                     self.inner.counters.add(Count::Invalidated);
                 }
                 let is_kept = !is_void && self.set_found(&value);
-                // Not to be kept, so what it replaces is not either, nor what a load that began earlier would store.
+                // Not to be kept, so what it replaces is not either, nor, while the lease lasts, what a load that began earlier would store.
                 let is_over = !is_void && !is_kept && self.panicked.is_none();
                 if is_over && self.fill.may_hold() {
                     self.found = self.over(&value);
@@ -168,7 +168,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
         self.found.is_some()
     }
 
-    /// An entry whose time is up. Published, it removes what is there, unless the key was written since or another loads it.
+    /// An entry whose time is up. Published, it removes what is there, unless the key was written since or the lease has run out.
     fn over(&mut self, value: &V) -> Option<Entry<V>>
     where
         V: Clone,
@@ -201,6 +201,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
     {
         // None if this load follows one that was published already, which no fill of ours does.
         let Some(entry) = self.found.take() else { return Event::StoreError { ambiguous: false } };
+        let removes = entry.stale_until() == Time::START;
         let event = match self.publish_entry(epoch, entry).await {
             Ok(Publication::Stored) => Event::Stored,
             Ok(Publication::Late) => Event::Late,
@@ -214,6 +215,8 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             }
         };
         match event {
+            // It was not to be stored.
+            _ if removes => {}
             Event::Late => self.inner.counters.add(Count::Late),
             Event::Superseded => self.inner.counters.add(Count::Superseded),
             Event::Invalidated => self.inner.counters.add(Count::Invalidated),
