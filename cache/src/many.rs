@@ -135,11 +135,11 @@ where
         let begun = timeout.map(|_| inner.now());
         let left = || Some(timeout?.saturating_sub(inner.now().since(begun?)));
         let keys: Vec<&'q Q> = keys.into_iter().collect();
-        let asked = keys.len();
         // A store may hang as well.
-        let Some(mut batch) = within(timeout, &inner.config.timer, inner.look_many(keys)).await else {
-            (0..asked).for_each(|_| inner.missed_in_time());
-            return Err(Error::Deadline);
+        let Some(mut batch) = within(timeout, &inner.config.timer, inner.look_many(&keys)).await else {
+            let mut batch = inner.look_near(&keys);
+            inner.refuse(&mut batch, &Error::Deadline)?;
+            return Ok(batch.into_values());
         };
         let _calling = inner.call_many(&mut batch)?;
         // Several loads of this call may be on at once, all in this future.
@@ -203,7 +203,7 @@ where
                 inner.refuse(&mut batch, &Error::Deadline)?;
             }
         }
-        Ok(batch.values.into_iter().map(|value| value.expect("each key has one")).collect())
+        Ok(batch.into_values())
     }
 }
 
@@ -274,7 +274,8 @@ where
     {
         let inner = &self.shared.inner;
         let time_limit = until.map(TimeLimit::until);
-        let mut batch = block_on(inner.look_many(keys.into_iter().collect()));
+        let keys: Vec<&'q Q> = keys.into_iter().collect();
+        let mut batch = block_on(inner.look_many(&keys));
         drop(time_limit);
         let _calling = inner.call_many(&mut batch)?;
         while !batch.wanted.is_empty() {
@@ -330,6 +331,6 @@ where
                 inner.refuse(&mut batch, &Error::Deadline)?;
             }
         }
-        Ok(batch.values.into_iter().map(|value| value.expect("each key has one")).collect())
+        Ok(batch.into_values())
     }
 }

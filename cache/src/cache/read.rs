@@ -2,6 +2,7 @@
 
 use super::{Shared, TaskSide};
 use crate::call::Options;
+use crate::config::Verdict;
 use crate::entry::{Entry, Fetched, Source};
 use crate::error::{Error, Loaded};
 use crate::inner::{Begun, Flown, Leave, Why};
@@ -50,7 +51,9 @@ where
                 Some(found) => found,
                 None => {
                     self.inner.missed_in_time();
-                    return Err(Error::Deadline);
+                    let near = Store::<Q, V>::near(&self.inner.store, key, now);
+                    let instead = near.filter(|entry| self.inner.config.judge(entry, now) != Verdict::Gone);
+                    return self.inner.ended(Err(Error::Deadline), instead);
                 }
             },
         };

@@ -49,6 +49,13 @@ pub(super) struct Batch<'q, Q: ?Sized, V> {
     pub(super) wanted: Vec<Wanted<'q, Q, V>>,
 }
 
+impl<Q: ?Sized, V> Batch<'_, Q, V> {
+    /// The values, once nothing is wanted any more.
+    pub(super) fn into_values(self) -> Vec<Fetched<V>> {
+        self.values.into_iter().map(|value| value.expect("each key has one")).collect()
+    }
+}
+
 /// What is near of several keys, and which of them are not.
 struct NearMany<'q, Q: ?Sized, V> {
     found: Vec<Option<Entry<V>>>,
@@ -66,17 +73,36 @@ impl<Q: ?Sized, V> NearMany<'_, Q, V> {
 
 impl<V, S> Inner<V, S> {
     /// What is there, and what is not.
-    pub(super) async fn look_many<'q, Q>(&self, keys: Vec<&'q Q>) -> Batch<'q, Q, V>
+    pub(super) async fn look_many<'q, Q>(&self, keys: &[&'q Q]) -> Batch<'q, Q, V>
     where
         Q: Hash + Sync + ?Sized,
         V: Send,
         S: Store<Q, V>,
     {
         let now = self.now();
+        let all = self.find_many(keys, now).await;
+        let found = keys.iter().zip(all).map(|(&key, found)| found.unwrap_or_else(|_| self.store.near(key, now)));
+        self.plan_many(keys, found, now)
+    }
+
+    /// What is near, for who has no time to ask the store.
+    pub(super) fn look_near<'q, Q>(&self, keys: &[&'q Q]) -> Batch<'q, Q, V>
+    where
+        Q: Hash + ?Sized,
+        S: Store<Q, V>,
+    {
+        let now = self.now();
+        self.plan_many(keys, keys.iter().map(|&key| self.store.near(key, now)), now)
+    }
+
+    fn plan_many<'q, Q: Hash + ?Sized>(
+        &self,
+        keys: &[&'q Q],
+        found: impl Iterator<Item = Option<Entry<V>>>,
+        now: Time,
+    ) -> Batch<'q, Q, V> {
         let mut batch = Batch { values: Vec::with_capacity(keys.len()), wanted: Vec::new() };
-        let all = self.find_many(&keys, now).await;
-        for (place, (key, found)) in keys.into_iter().zip(all).enumerate() {
-            let found = found.unwrap_or_else(|_| self.store.near(key, now));
+        for (place, (&key, found)) in keys.iter().zip(found).enumerate() {
             let value = match self.plan(found, now, || self.loads.hash(key)) {
                 Plan::Serve(fetched) => Some(fetched),
                 Plan::Refresh { entry, source, leave } => {

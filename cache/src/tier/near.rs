@@ -64,6 +64,20 @@ impl<K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Near<K, V> {
         drop(displaced);
     }
 
+    /// Keeps what was published, if the key was not written after there were so many `writes`. It counts as a write: what was read before
+    /// it is not kept after it.
+    fn keep_published(&self, number: u64, copied: Option<Copied<K, V>>, writes: u64) {
+        let mut written = self.stripe(number).lock();
+        let is_current = *written == writes;
+        *written += 1;
+        let displaced = match copied {
+            Some(Copied(entry, weight)) if is_current => Ok(self.memory.keep(number, entry, weight)),
+            unkept => Err((unkept, self.memory.take(&number))),
+        };
+        drop(written);
+        drop(displaced);
+    }
+
     pub(super) fn written(&self, number: u64) {
         let mut written = self.stripe(number).lock();
         *written += 1;
@@ -120,7 +134,7 @@ impl<'t, K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Request<'t,
         match copied {
             Some(copied) => self.near.keep(self.number, copied, self.writes),
             // What is there is older than what whoever asked has.
-            None => drop(self.near.memory.take(&self.number)),
+            None => self.near.written(self.number),
         }
     }
 
@@ -137,8 +151,10 @@ impl<'t, K: Send + Sync + 'static, V: Clone + Send + Sync + 'static> Request<'t,
 
     /// The copy is made before, as the store takes the entry.
     pub(super) fn published(&self, copied: Option<Copied<K, V>>, publication: Publication) -> Publication {
-        if let Publication::Stored | Publication::Late = publication {
-            self.keep(copied);
+        match publication {
+            Publication::Stored | Publication::Late => self.near.keep_published(self.number, copied, self.writes),
+            // What is here is out of date.
+            Publication::Superseded | Publication::Invalidated => self.near.written(self.number),
         }
         publication
     }

@@ -1,12 +1,14 @@
 //! Calls for several keys with options of their own. What threads have in common with their single calls stands in `only_threads`.
 
+use super::hanging::Hanging;
+use super::leases::server;
 use crate::support::limits::within_limit;
 use crate::support::run::{held, told};
-use crate::support::stores::{Map, Request};
+use crate::support::stores::{Map, Request, Stops};
 use crate::support::way::{AnyCache, Fail, Refreshes, SECOND, TTL, builder};
 use futures_lite::future::{block_on, pending, poll_once};
 use oneflight_cache::test_util::ManualClock;
-use oneflight_cache::{Cache, Error, Fetched, Source, blocking};
+use oneflight_cache::{Cache, Error, Fetched, Source, Tiered, blocking};
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -168,6 +170,30 @@ fn a_refresh_that_joins_a_slow_load_ends_with_its_call_and_the_next_one_waits() 
         assert_eq!(all(call.get_or_load(nothing)), [(7, Source::Stale)]);
         assert_eq!(all(cache.get_or_load_many(["k"], nothing)), [(7, Source::Stale)]);
         assert_eq!(told(slow.end()), (8, Source::Loaded));
+    });
+}
+
+/// The time is up before the server has said whether it has a newer one.
+#[test]
+fn a_tasks_call_has_the_old_value_that_is_near_though_the_server_hangs() {
+    within_limit(|| {
+        let (server, clock) = server();
+        let stops = Stops::default();
+        let store = Tiered::new(100, TTL * 3, Hanging(server.another_process(), stops.clone()));
+        let cache = builder(&clock).store(store).stale_if_error(TTL).build();
+        block_on(async {
+            cache.put("k", 1).await.unwrap();
+            assert_eq!(told(cache.get_or_load("k", || pending()).await), (1, Source::Hit));
+            clock.advance(TTL);
+            let stopped = [(); 3].map(|()| stops.next(Request::Get));
+            let one = late(&clock, cache.call("k").timeout(SECOND).get_or_load(|| pending())).await;
+            assert_eq!(told(one), (1, Source::Stale));
+            let many = |keys: [&'static str; 2]| cache.call_many(keys).timeout(SECOND).get_or_load(uncalled);
+            assert_eq!(all(late(&clock, many(["k", "k"])).await), [(1, Source::Stale), (1, Source::Stale)]);
+            let missing = late(&clock, many(["k", "missing"])).await;
+            assert!(matches!(missing, Err(Error::Deadline)), "{missing:?}");
+            stopped.iter().for_each(|stopped| stopped.go_on.open());
+        });
     });
 }
 

@@ -9,7 +9,7 @@ use oneflight_cache::lease::{Announces, ToldWritten, Watch};
 use oneflight_cache::{BlockingStore, Entry, Source, Store, Tiered, Time};
 
 /// A server whose reads hang where they are stopped.
-struct Hanging(ModelStore<u32>, Stops);
+pub(crate) struct Hanging(pub(crate) ModelStore<u32>, pub(crate) Stops);
 
 impl<K: AsRef<[u8]> + ?Sized> BlockingStore<K, u32> for Hanging {
     type Error = ModelError;

@@ -208,7 +208,7 @@ impl<'f, K, V, E, S> Flight<'f, K, V, E, S> {
             Ok(Publication::Superseded) => Event::Superseded,
             Ok(Publication::Invalidated) => Event::Invalidated,
             Err(failure) => {
-                if self.why == Why::Asked && !failure.is_ambiguous {
+                if self.why == Why::Asked && !removes && !failure.is_ambiguous {
                     self.publish_over(epoch).await;
                 }
                 self.failed(failure)
