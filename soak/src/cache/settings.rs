@@ -135,7 +135,7 @@ impl Settings {
             .helper_threads(self.helper_threads);
         if self.ttl_of {
             let ttl = self.ttl;
-            builder = builder.ttl_of(move |datum: &Datum| if datum.call % 2 == 0 { ttl / 3 } else { ttl });
+            builder = builder.ttl_of(move |datum: &Datum| if datum.call.is_multiple_of(2) { ttl / 3 } else { ttl });
         }
         if let Some(sharing) = self.sharing {
             builder = builder

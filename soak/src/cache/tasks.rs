@@ -178,7 +178,7 @@ impl<S: Shelf> Task<S> {
                     }
                 } else {
                     let read = world.read(keys);
-                    let run = async move { Ok(read.found(&cache.get_many(keys).await?)) };
+                    let run = async move { cache.get_many(keys).await.map(|found| read.found(&found)) };
                     self.other("task: get_many", key, Box::pin(run)).await;
                 }
             }

@@ -173,7 +173,7 @@ impl<S: Shelf> Caller<S> {
                     });
                 } else {
                     let read = world.read(&keys);
-                    self.other("thread: get_many", key, || Ok(read.found(&cache.get_many(&keys)?)));
+                    self.other("thread: get_many", key, || cache.get_many(&keys).map(|found| read.found(&found)));
                 }
             }
             35..39 => {
