@@ -183,10 +183,10 @@ fn a_tasks_call_has_the_old_value_that_is_near_though_the_server_hangs() {
         let cache = builder(&clock).store(store).stale_if_error(TTL).build();
         block_on(async {
             cache.put("k", 1).await.unwrap();
-            assert_eq!(told(cache.get_or_load("k", || pending()).await), (1, Source::Hit));
+            assert_eq!(told(cache.get_or_load("k", pending).await), (1, Source::Hit));
             clock.advance(TTL);
             let stopped = [(); 3].map(|()| stops.next(Request::Get));
-            let one = late(&clock, cache.call("k").timeout(SECOND).get_or_load(|| pending())).await;
+            let one = late(&clock, cache.call("k").timeout(SECOND).get_or_load(pending)).await;
             assert_eq!(told(one), (1, Source::Stale));
             let many = |keys: [&'static str; 2]| cache.call_many(keys).timeout(SECOND).get_or_load(uncalled);
             assert_eq!(all(late(&clock, many(["k", "k"])).await), [(1, Source::Stale), (1, Source::Stale)]);
