@@ -224,23 +224,23 @@ fn close<S: Shelf>(threads: &threads::Field<S>, tasks: &tasks::Field<S>, server:
             Breach::Left { what: "waiters", count: 1 }.raise(key);
         }
     }
-    let gathered = tasks.collector.as_ref().map_or(0, |collector| collector.gathered())
-        + threads.collector.as_ref().map_or(0, |collector| collector.gathered());
-    if gathered != 0 {
-        Breach::Left { what: "gathered keys", count: gathered as i64 }.raise(None);
-    }
     // Loads that callers have left may take a moment to end.
     let begun = Instant::now();
     loop {
         let loads = tasks.cache.in_flight() + threads.cache.in_flight();
         let near = tasks.cache.store().held() + threads.cache.store().held();
         let values = world::alive() - (near + server.map_or(0, ModelStore::len)) as i64;
-        if loads == 0 && values <= 0 {
+        let gathered = tasks.collector.as_ref().map_or(0, |collector| collector.gathered())
+            + threads.collector.as_ref().map_or(0, |collector| collector.gathered());
+        if loads == 0 && values <= 0 && gathered == 0 {
             return;
         }
         if begun.elapsed() > Duration::from_secs(10) {
-            let (what, count) =
-                if loads == 0 { ("values that are not stored", values) } else { ("loads", loads as i64) };
+            let (what, count) = match (loads, gathered) {
+                (0, 0) => ("values that are not stored", values),
+                (0, gathered) => ("gathered keys", gathered as i64),
+                (loads, _) => ("loads", loads as i64),
+            };
             Breach::Left { what, count }.raise(None);
         }
         thread::sleep(Duration::from_micros(200));
