@@ -34,7 +34,7 @@ pub(crate) enum LookWhen {
     Cheap,
     Always,
     /// If nobody ever has, or what was found may not hold any more.
-    Unknown,
+    InDoubt,
 }
 
 impl<L: Link> Server<L> {
@@ -56,7 +56,7 @@ impl<L: Link> Server<L> {
             LookWhen::Over => look.over,
             LookWhen::Cheap => look.over || !apart,
             LookWhen::Always => true,
-            LookWhen::Unknown => look.is_in_doubt,
+            LookWhen::InDoubt => look.is_in_doubt,
         };
         let (number, looks) = match look.number {
             Some(number) if !is_due || !apart => (number, is_due),

@@ -159,7 +159,7 @@ impl<L: Link> Steps<L> {
     ) -> Result<bool, Error> {
         let (token, lease, life) = (reply::written(token), lasting(lease), epoch_life.map(lasting).unwrap_or_default());
         let arguments = [token.as_slice(), lease.as_bytes(), life.as_bytes()];
-        reply::yes(&self.server.run(&script::RENEW, name, LookWhen::Unknown, &arguments).await?)
+        reply::yes(&self.server.run(&script::RENEW, name, LookWhen::InDoubt, &arguments).await?)
     }
 
     /// Whether it was this token's.
@@ -168,7 +168,7 @@ impl<L: Link> Steps<L> {
         let hint = self.hint(b'r', name);
         let arguments = [&token, hint.channel(), hint.message()];
         let released =
-            reply::yes(&self.server.run_in_full(&script::RELEASE, name, LookWhen::Unknown, &arguments).await?)?;
+            reply::yes(&self.server.run_in_full(&script::RELEASE, name, LookWhen::InDoubt, &arguments).await?)?;
         if released {
             self.push(&hint);
         }

@@ -1,6 +1,6 @@
 //! What the caches of a round keep their values in: memory, or a server that both are processes of.
 
-use super::model::{ModelError, ModelStore};
+use super::model::{Failure, ModelError, ModelStore};
 use super::world::Datum;
 use crate::alarm::Alarm;
 use futures_lite::future::yield_now;
@@ -51,12 +51,6 @@ struct Fate {
     failure: Option<Failure>,
 }
 
-enum Failure {
-    Refused,
-    RequestLost,
-    AnswerLost,
-}
-
 impl Process {
     pub(crate) fn new(server: ModelStore<Datum>, rng: fastrand::Rng, fails: Option<u32>, alarm: Alarm) -> Self {
         Self { server, rng: Mutex::new(rng), fails, alarm }
@@ -68,9 +62,9 @@ impl Process {
         let (before, after) = (pause(), pause());
         let fails = self.fails.is_some_and(|one_in| rng.u32(..one_in) == 0);
         let failure = fails.then(|| match rng.u8(..3) {
-            0 => Failure::Refused,
-            1 => Failure::RequestLost,
-            _ => Failure::AnswerLost,
+            0 => Failure::Refuses,
+            1 => Failure::LosesRequest,
+            _ => Failure::LosesAnswer,
         });
         Fate { before, after, failure }
     }
@@ -115,9 +109,9 @@ impl Fate {
     fn meet<T>(&self, request: impl FnOnce() -> Result<T, ModelError>) -> Result<T, ModelError> {
         match self.failure {
             None => request(),
-            Some(Failure::Refused) => Err(ModelError::Refused),
-            Some(Failure::RequestLost) => Err(ModelError::NoAnswer),
-            Some(Failure::AnswerLost) => request().and(Err(ModelError::NoAnswer)),
+            Some(Failure::Refuses) => Err(ModelError::Refused),
+            Some(Failure::LosesRequest) => Err(ModelError::NoAnswer),
+            Some(Failure::LosesAnswer) => request().and(Err(ModelError::NoAnswer)),
         }
     }
 }
