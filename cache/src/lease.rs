@@ -159,8 +159,12 @@ pub enum Publication {
 /// }
 ///
 /// impl Row {
+///     fn is_held(&self) -> bool {
+///         self.lease.is_some_and(|(_, until)| until > Instant::now())
+///     }
+///
 ///     fn is_held_by(&self, token: Token) -> bool {
-///         self.lease.is_some_and(|(holder, until)| holder == token && until > Instant::now())
+///         self.is_held() && self.lease.is_some_and(|(holder, _)| holder == token)
 ///     }
 /// }
 ///
@@ -212,7 +216,8 @@ pub enum Publication {
 ///             let is_superseded = has_value && row.epoch.is_none();
 ///             return Ok(if is_superseded { Publication::Superseded } else { Publication::Invalidated });
 ///         }
-///         if row.is_held_by(token) {
+///         let is_write = entry.stale_until() <= now && !row.is_held();
+///         if row.is_held_by(token) || is_write {
 ///             *row = Row { value: Some(entry), ..Row::default() };
 ///             Ok(Publication::Stored)
 ///         } else if !has_value {
@@ -280,13 +285,14 @@ pub trait Lease<K: ?Sized, V>: Send + Sync {
     ///
     /// 1. the key's epoch is not `epoch`: [`Invalidated`](Publication::Invalidated), or
     ///    [`Superseded`](Publication::Superseded) if there is a value and no epoch;
-    /// 2. the lease is this token's: stores the value, removes the lease and the epoch, tells those who watch:
-    ///    [`Stored`](Publication::Stored);
+    /// 2. the lease is this token's, or nobody's and the entry is over: stores the value, removes the lease and the epoch, tells those
+    ///    who watch: [`Stored`](Publication::Stored);
     /// 3. there is no value: stores it, leaves the lease and the epoch, tells those who watch: [`Late`](Publication::Late);
     /// 4. otherwise [`Superseded`](Publication::Superseded).
     ///
     /// An entry that is over by `now` ([`Entry::stale_until`]) stands for a value that is not to be kept: no value is stored, the one that
-    /// was there is removed, and all else is the same.
+    /// was there is removed, and all else is the same. While nobody has the lease it is as a write: nothing that was loaded before is
+    /// stored after it.
     fn publish(
         &self,
         key: &K,

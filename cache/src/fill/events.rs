@@ -74,7 +74,8 @@ pub enum Action {
     ///
     /// 1. the key's epoch is not `epoch`: [`Superseded`](Event::Superseded) if it has a value and no epoch, otherwise
     ///    [`Invalidated`](Event::Invalidated);
-    /// 2. the lease is this token's: store, remove the lease and the epoch, tell those who wait: [`Stored`](Event::Stored);
+    /// 2. the lease is this token's, or nobody's and the value is not to be kept: store, remove the lease and the epoch, tell those who
+    ///    wait: [`Stored`](Event::Stored);
     /// 3. there is no value: store, leave the lease and the epoch, tell those who wait: [`Late`](Event::Late);
     /// 4. otherwise [`Superseded`](Event::Superseded).
     ///

@@ -100,7 +100,8 @@ return {'leader', there}
 
     /// The token, the epoch, the value, its milliseconds, the channel, the message.
     ///
-    /// The value comes before the lease: if the server is out of memory, nothing has been done.
+    /// The value comes before the lease: if the server is out of memory, nothing has been done. Without a holder, what is not to be
+    /// kept is as a write, so that what was loaded before does not come after it.
     PUBLISH(All) = r"
 local v, l, g = KEYS[1], KEYS[2], KEYS[3]
 local token, epoch, value, keep, channel, message = unpack(ARGV)
@@ -109,7 +110,8 @@ if there ~= epoch then
   if not there and redis.call('EXISTS', v) == 1 then return 'superseded' end
   return 'invalidated'
 end
-if redis.call('GET', l) == token then
+local holder = redis.call('GET', l)
+if holder == token or (keep == '0' and not holder) then
   store(v, value, keep)
   redis.call('DEL', l, g)
   push(channel, message)

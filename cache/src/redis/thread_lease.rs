@@ -223,7 +223,8 @@ impl HeldLease {
     }
 
     /// Stores `value` for `life`, and gives the lease up, in one step; a life of zero removes what was stored. It is refused if
-    /// the lease was lost and a value is there, be it from before the lease: so what is older never replaces what is newer.
+    /// the lease was lost and a value is there, be it from before the lease: so what is older never replaces what is newer. A life of
+    /// zero is refused only if another has the lease, or has stored a value since.
     ///
     /// # Errors
     ///

@@ -90,6 +90,7 @@ cases! {
         by_the_same_token_after_a_write_only_the_new_epoch_counts
         what_is_over_removes_what_is_there_and_gives_the_lease_up
         what_is_over_removes_nothing_that_another_has_or_loads
+        what_is_over_is_as_a_write_while_nobody_has_the_lease
     }
     release {
         the_lease_is_free_at_once

@@ -56,6 +56,7 @@ impl World {
             },
             Scheme::NoToken | Scheme::TokenOnRelease => Event::Stored,
             _ if holds => Event::Stored,
+            _ if scheme.has_epochs() && value == 0 && self.callers.iter().all(|caller| !caller.holds) => Event::Stored,
             Scheme::HolderOnly => Event::Superseded,
             _ if self.value == 0 => Event::Late,
             _ => Event::Superseded,

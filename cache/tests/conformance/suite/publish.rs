@@ -216,6 +216,22 @@ pub(crate) fn what_is_over_removes_nothing_that_another_has_or_loads<B: Bench>(b
     assert_eq!(second.get(), Some(b"c".to_vec()));
 }
 
+pub(crate) fn what_is_over_is_as_a_write_while_nobody_has_the_lease<B: Bench>(bench: &B) {
+    let [first, second] = [bench.caller(), bench.caller()];
+    first.put(b"a");
+    let lead = |caller: &Caller<'_, B>| {
+        let epoch = epoch_of(caller.acquire(Claim { lease: SHORT, seen: Some(version(b"a")), ..caller.claim() }));
+        bench.pass(SHORT * 2);
+        epoch
+    };
+    let epoch = lead(&first);
+    assert_eq!(lead(&second), epoch);
+    assert_eq!(second.publish_over(epoch), Publication::Stored);
+    assert_eq!(first.get(), None);
+    assert_eq!(first.publish(epoch, b"b"), Publication::Invalidated, "it was loaded before");
+    assert_eq!(first.get(), None);
+}
+
 /// What was acquired before `write` is not published after it, whether the lease is still there or has run out.
 #[track_caller]
 fn assert_void<B: Bench>(bench: &B, expected: Publication, left: Option<&[u8]>, write: impl Fn(&Caller<'_, B>)) {

@@ -197,12 +197,13 @@ impl<V: Clone> Server<V> {
             None if slot.value.is_some() => return Ok(Publication::Superseded),
             _ => return Ok(Publication::Invalidated),
         }
-        let is_holder = slot.is_held_by(token);
+        let is_over = entry.stale_until() <= now;
+        let is_holder = slot.is_held_by(token) || (is_over && slot.lease.is_none());
         if !is_holder && slot.value.is_some() {
             return Ok(Publication::Superseded);
         }
         // What is over already needs no room: it is gone at the next look.
-        if is_full && entry.stale_until() > now {
+        if is_full && !is_over {
             return Err(ModelError::Full);
         }
         slot.value = Some(Value::Readable(moved(entry, now, server_now)));
