@@ -1,7 +1,7 @@
-//! The thread of a blocking cache that renews leases while loaders run.
+//! The threads of a blocking cache that renew leases while loaders run.
 
 use crate::time_limit::deadline;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,7 +12,11 @@ use std::time::{Duration, Instant};
 /// What is done when its time has come. Returns how long it is until the next time.
 type Task = Box<dyn FnMut() -> Option<Duration> + Send>;
 
-/// One thread at most, started with the first task. It ends when this is dropped and nothing is left that is due.
+/// So many threads at most. What hangs on a server that does not answer holds up so many others.
+const THREADS: usize = 8;
+
+/// One thread, started with the first task, and more of them while tasks are due that nobody has the time for. The last one ends when
+/// this is dropped and nothing is left that is due.
 #[derive(Default)]
 pub(crate) struct Keeper {
     shared: Arc<Shared>,
@@ -28,7 +32,9 @@ struct Shared {
 struct State {
     due: BTreeMap<(Instant, u64), Task>,
     tasks: u64,
-    has_thread: bool,
+    threads: usize,
+    /// Whether one of them has nothing to do.
+    one_waits: bool,
     closed: bool,
 }
 
@@ -68,19 +74,11 @@ impl Keeper {
         state.tasks += 1;
         let Some(at) = deadline(first) else { return number };
         state.due.insert((at, number), task);
-        let start = !std::mem::replace(&mut state.has_thread, true);
-        drop(state);
-        self.shared.changed.notify_one();
-        if start {
-            let shared = Arc::clone(&self.shared);
-            let builder = thread::Builder::new().name("oneflight-cache-leases".to_owned());
-            if builder.spawn(move || shared.keep()).is_err() {
-                let mut state = self.shared.state.lock();
-                state.has_thread = false;
-                let undone = std::mem::take(&mut state.due);
-                drop(state);
-                drop(undone);
-            }
+        if state.threads == 0 || state.is_short(Instant::now()) {
+            self.shared.start(state);
+        } else {
+            drop(state);
+            self.shared.changed.notify_one();
         }
         number
     }
@@ -104,20 +102,42 @@ impl Drop for Kept {
     }
 }
 
+impl State {
+    /// Whether something is due and there should be another thread for it.
+    fn is_short(&self, now: Instant) -> bool {
+        let is_due = self.due.first_key_value().is_some_and(|((at, _), _)| *at <= now);
+        is_due && !self.one_waits && self.threads < THREADS
+    }
+}
+
 impl Shared {
-    fn keep(&self) {
+    /// Starts another thread. If that fails, others go on without it; if there are none, nothing is done.
+    fn start(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        state.threads += 1;
+        drop(state);
+        let shared = Arc::clone(self);
+        let builder = thread::Builder::new().name("oneflight-cache-leases".to_owned());
+        if builder.spawn(move || shared.keep()).is_err() {
+            let mut state = self.state.lock();
+            state.threads -= 1;
+            let undone = if state.threads == 0 { std::mem::take(&mut state.due) } else { BTreeMap::new() };
+            drop(state);
+            drop(undone);
+        }
+    }
+
+    fn keep(self: &Arc<Self>) {
         let mut state = self.state.lock();
         loop {
             let now = Instant::now();
             match state.due.first_key_value().map(|(key, _)| *key) {
-                None if state.closed => return,
-                None => self.changed.wait(&mut state),
-                Some((at, _)) if at > now => {
-                    self.changed.wait_until(&mut state, at);
-                }
-                Some(key @ (_, number)) => {
+                Some(key @ (at, number)) if at <= now => {
                     let mut task = state.due.remove(&key).expect("it is the first");
-                    drop(state);
+                    if state.is_short(now) {
+                        self.start(state);
+                    } else {
+                        drop(state);
+                    }
                     // It calls the user's store.
                     let next = catch_unwind(AssertUnwindSafe(&mut task)).ok().flatten().and_then(deadline);
                     let Some(at) = next else {
@@ -128,6 +148,21 @@ impl Shared {
                     };
                     state = self.state.lock();
                     state.due.insert((at, number), task);
+                }
+                next => {
+                    if state.one_waits || (next.is_none() && state.closed) {
+                        state.threads -= 1;
+                        drop(state);
+                        // What it has put back may be due before what the other waits for.
+                        self.changed.notify_one();
+                        return;
+                    }
+                    state.one_waits = true;
+                    match next {
+                        Some((at, _)) => _ = self.changed.wait_until(&mut state, at),
+                        None => self.changed.wait(&mut state),
+                    }
+                    state.one_waits = false;
                 }
             }
         }
@@ -194,6 +229,48 @@ mod tests {
     fn a_time_that_never_comes_is_no_task() {
         let keeper = Keeper::default();
         drop(keeper.keep(Duration::MAX, Arc::default(), Box::new(|| None)));
-        assert!(!keeper.shared.state.lock().has_thread);
+        assert_eq!(keeper.shared.state.lock().threads, 0);
+    }
+
+    #[test]
+    fn whoever_waits_is_told_of_what_is_due_sooner() {
+        let keeper = Keeper::default();
+        let _later = keeper.keep(LONG, Arc::default(), Box::new(|| None));
+        let (end, hangs) = mpsc::channel();
+        let (done, dones) = mpsc::channel();
+        let again = done.clone();
+        let hangs = move || hangs.recv().ok().and_then(|()| again.send("again").map_or(None, |()| Some(SOON)));
+        let _again = keeper.keep(Duration::ZERO, Arc::default(), Box::new(hangs));
+        keeper.soon(move || done.send("beside it").unwrap());
+        assert_eq!(dones.recv(), Ok("beside it"));
+        end.send(()).unwrap();
+        end.send(()).unwrap();
+        assert_eq!([(); 2].map(|()| dones.recv_timeout(LONG / 60)), [Ok("again"); 2]);
+    }
+
+    #[test]
+    fn what_hangs_holds_up_no_others() {
+        let keeper = Keeper::default();
+        let (end, hangs) = mpsc::channel::<()>();
+        let hangs = Arc::new(Mutex::new(hangs));
+        let (done, dones) = mpsc::channel();
+        for _ in 1..THREADS {
+            let hangs = Arc::clone(&hangs);
+            keeper.soon(move || _ = hangs.lock().recv());
+        }
+        for _ in 0..THREADS * 2 {
+            let done = done.clone();
+            keeper.soon(move || done.send(()).unwrap());
+        }
+        for _ in 0..THREADS * 2 {
+            assert!(dones.recv_timeout(LONG / 60).is_ok());
+        }
+        assert!(keeper.shared.state.lock().threads <= THREADS);
+        drop(end);
+        let start = Instant::now();
+        while keeper.shared.state.lock().threads > 1 {
+            assert!(start.elapsed() < LONG / 60, "one is enough again");
+            thread::yield_now();
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What happens beside a thread's flight with a lease, in the keeper's thread.
+//! What happens beside a thread's flight with a lease, in the keeper's threads.
 
 use super::Shared;
 use crate::fill::{Fill, Token};
