@@ -287,6 +287,7 @@ cases! {
     near::what_cannot_be_kept_near_leaves_nothing_older_there;
 
     hanging::whoever_leads_past_a_server_that_hangs_looks_near_again;
+    hanging::a_write_whose_answer_hangs_has_left_nothing_old_near;
 
     panics::a_panic_reaches_its_own_caller_and_one_that_waits_takes_over;
     panics::a_panic_leaves_the_key_free;

@@ -8,7 +8,7 @@ use crate::support::way::{AnyCache, Fail, Refreshes, SECOND, Way, builder};
 use oneflight_cache::lease::{Announces, ToldWritten, Watch};
 use oneflight_cache::{BlockingStore, Entry, Source, Store, Tiered, Time};
 
-/// A server whose reads hang where they are stopped.
+/// A server whose reads, and the answers to whose writes, hang where they are stopped.
 pub(crate) struct Hanging(pub(crate) ModelStore<u32>, pub(crate) Stops);
 
 impl<K: AsRef<[u8]> + ?Sized> BlockingStore<K, u32> for Hanging {
@@ -26,15 +26,21 @@ impl<K: AsRef<[u8]> + ?Sized> BlockingStore<K, u32> for Hanging {
     }
 
     fn put(&self, key: &K, entry: Entry<u32>, now: Time) -> Result<(), ModelError> {
-        BlockingStore::put(&self.0, key, entry, now)
+        BlockingStore::put(&self.0, key, entry, now)?;
+        self.1.stop(Request::Put);
+        Ok(())
     }
 
     fn remove(&self, key: &K) -> Result<(), ModelError> {
-        BlockingStore::<K, u32>::remove(&self.0, key)
+        BlockingStore::<K, u32>::remove(&self.0, key)?;
+        self.1.stop(Request::Remove);
+        Ok(())
     }
 
     fn clear(&self) -> Result<(), ModelError> {
-        BlockingStore::<K, u32>::clear(&self.0)
+        BlockingStore::<K, u32>::clear(&self.0)?;
+        self.1.stop(Request::Clear);
+        Ok(())
     }
 }
 
@@ -53,15 +59,21 @@ impl<K: AsRef<[u8]> + Sync + ?Sized> Store<K, u32> for Hanging {
     }
 
     async fn put(&self, key: &K, entry: Entry<u32>, now: Time) -> Result<(), ModelError> {
-        BlockingStore::put(&self.0, key, entry, now)
+        BlockingStore::put(&self.0, key, entry, now)?;
+        self.1.stop_task(Request::Put).await;
+        Ok(())
     }
 
     async fn remove(&self, key: &K) -> Result<(), ModelError> {
-        BlockingStore::<K, u32>::remove(&self.0, key)
+        BlockingStore::<K, u32>::remove(&self.0, key)?;
+        self.1.stop_task(Request::Remove).await;
+        Ok(())
     }
 
     async fn clear(&self) -> Result<(), ModelError> {
-        BlockingStore::<K, u32>::clear(&self.0)
+        BlockingStore::<K, u32>::clear(&self.0)?;
+        self.1.stop_task(Request::Clear).await;
+        Ok(())
     }
 }
 
@@ -109,5 +121,32 @@ pub(crate) fn whoever_leads_past_a_server_that_hangs_looks_near_again<W: Way>() 
         }
         assert_eq!((runs.get(), cache.stats().fallbacks), (1, 1));
         server.set_failure(None);
+    }
+}
+
+/// Whoever writes may wait for long, or never be polled again.
+pub(crate) fn a_write_whose_answer_hangs_has_left_nothing_old_near<W: Way>() {
+    for (request, left) in [(Request::Put, Some(2)), (Request::Remove, None), (Request::Clear, None)] {
+        let (server, clock) = server();
+        let stops = Stops::default();
+        let store = Tiered::new(100, SECOND, Hanging(server, stops.clone()));
+        let cache = <W::Cache<u32, _> as AnyCache<u32, _>>::with(builder(&clock).store(store), Refreshes::Beside);
+        cache.put("k", 1).unwrap();
+        let read = || cache.get("k").unwrap().map(|fetched| fetched.value);
+        assert_eq!(read(), Some(1));
+        let answer = stops.next(request);
+        let write = run({
+            let cache = cache.clone();
+            move || match request {
+                Request::Put => cache.put("k", 2),
+                Request::Remove => cache.invalidate("k"),
+                _ => cache.invalidate_all(),
+            }
+        });
+        answer.reached.wait();
+        assert_eq!(read(), left);
+        answer.go_on.open();
+        write.end().unwrap();
+        assert_eq!(read(), left);
     }
 }
