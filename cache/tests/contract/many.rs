@@ -58,6 +58,8 @@ pub(crate) fn a_batch_joins_what_is_on_and_loads_the_rest_meanwhile<W: Way>() {
     assert_eq!(told(single.end()), (100, Source::Loaded));
     assert_eq!(values(&batch.end().unwrap()), [100, 2]);
     assert_eq!(*calls.lock().unwrap(), [["2"]]);
+    let stats = cache.stats();
+    assert_eq!((stats.loads, stats.joins), (2, 1));
 }
 
 pub(crate) fn a_single_call_joins_a_batch<W: Way>() {
