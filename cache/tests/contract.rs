@@ -92,6 +92,7 @@ cases! {
     loads::i5_a_loaders_error_reaches_the_callers_of_its_flight_and_is_not_kept;
     loads::i5_without_an_old_value_each_call_tries_again;
     loads::a_load_that_was_stored_between_the_miss_and_the_lead_is_found;
+    loads::what_is_looked_for_in_vain_is_a_miss;
     loads::i9_20_000_keys_and_16_threads_one_load_a_key_and_nothing_left;
     loads::without_coalescing_each_caller_loads;
     loads::without_coalescing_an_older_load_does_not_replace_a_newer_value;
@@ -137,6 +138,7 @@ cases! {
 
     early::j1_extreme_numbers_do_not_panic;
     early::j1_reads_refresh_as_often_as_the_closed_form_says;
+    early::what_is_put_is_refreshed_as_early_as_the_loads_of_late_ask_for;
     early::j2_of_1_000_hits_in_the_window_one_starts_a_refresh_and_none_waits;
     early::j2_inline_the_one_that_draws_refreshes_and_none_waits;
     early::j2_a_refresh_of_a_value_that_was_refreshed_meanwhile_is_ducked;

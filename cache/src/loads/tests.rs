@@ -49,13 +49,39 @@ fn what_is_stored_at_once_ends_its_load_and_what_is_void_is_not_stored() {
     assert_eq!(second.store_at_once(at(2), || Ok::<_, ()>(2)), Ok(Ok(2)));
     let unwanted = first.store_at_once(at(1), || -> Result<(), ()> { panic!("a later one is there") });
     assert_eq!(unwanted, Err(Unwanted::Superseded));
-    // A store that has failed may be asked again.
+    // A store that has failed may be asked again, and the wait after a failure is not over by that.
+    loads.fail(hash, at(0), backoff(SECOND, SECOND, 0.0));
     assert_eq!(void.store_at_once(at(3), || Err::<(), _>(3)), Ok(Err(3)));
+    assert!(!loads.may_try(hash, at(0)));
     assert_eq!(loads.write_at_once(hash, false, || Ok::<_, ()>(4)), Ok(4));
     let unwanted = void.store_at_once(at(4), || -> Result<(), ()> { panic!("it is void") });
     assert_eq!(unwanted, Err(Unwanted::Void));
+    assert_eq!(loads.begin(hash).store_at_once(at(5), || Ok::<_, ()>(5)), Ok(Ok(5)));
+    assert!(loads.may_try(hash, at(0)));
     drop((first, second, void));
     assert_eq!(loads.len(), 0, "each load has ended once");
+}
+
+#[test]
+fn a_value_that_is_not_kept_ends_its_load_if_that_is_alone() {
+    let loads = Arc::new(Loads::new());
+    let hash = loads.hash("a");
+    loads.fail(hash, at(0), backoff(SECOND, SECOND, 0.0));
+    let mut alone = loads.begin(hash);
+    assert!(alone.end_if_alone());
+    assert_eq!(loads.len(), 0, "nothing waits either");
+    drop(alone);
+    let (mut first, mut last) = (loads.begin(hash), loads.begin(hash));
+    assert!(!first.end_if_alone(), "another is on");
+    drop(first);
+    assert!(last.end_if_alone());
+    drop(last);
+    let (mut first, last) = (loads.begin(hash), loads.begin(hash));
+    assert_eq!(last.may_store(at(1)), Ok(()));
+    drop(last);
+    assert!(!first.end_if_alone(), "another has stored a value");
+    drop(first);
+    assert_eq!(loads.len(), 0);
 }
 
 #[test]
@@ -109,6 +135,22 @@ fn failures_hold_refreshes_up_twice_as_long_each_time_until_one_succeeds() {
     }
 }
 
+/// Also while it is being loaded, so that the key is not forgotten.
+#[test]
+fn the_next_failure_after_a_value_is_a_first_one() {
+    let loads = Arc::new(Loads::new());
+    let hash = loads.hash("a");
+    let _on = loads.begin(hash);
+    for _ in 0..2 {
+        for wait in [1, 2, 4] {
+            loads.fail(hash, at(0), backoff(SECOND, SECOND * 8, 0.0));
+            assert!(!loads.may_try(hash, at(wait - 1)) && loads.may_try(hash, at(wait)));
+        }
+        loads.succeed(hash);
+        assert!(loads.may_try(hash, at(0)));
+    }
+}
+
 /// Also of those who come one after the other, when the wait is over in between.
 #[test]
 fn of_all_who_wait_for_a_load_in_vain_the_first_holds_refreshes_up() {
@@ -132,11 +174,16 @@ fn of_all_who_wait_for_a_load_in_vain_the_first_holds_refreshes_up() {
 
 #[test]
 fn keys_that_failed_long_ago_do_not_pile_up() {
-    let loads = Arc::new(Loads::new());
-    for key in 0..100_000_u64 {
-        loads.fail(loads.hash(&key), at(key), backoff(SECOND, SECOND, 0.0));
+    let ways: [fn(&Loads, KeyHash, u64); 3] = [
+        |loads, hash, now| loads.fail(hash, at(now), backoff(SECOND, SECOND, 0.0)),
+        |loads, hash, now| loads.hangs(hash, at(now), backoff(SECOND, SECOND, 0.0)),
+        |loads, hash, now| loads.pause(hash, at(now), at(now + 1)),
+    ];
+    for way in ways {
+        let loads = Loads::new();
+        (0..100_000_u64).for_each(|key| way(&loads, loads.hash(&key), key));
+        assert!(loads.len() <= SHARDS * 64 * 2, "{}", loads.len());
     }
-    assert!(loads.len() <= SHARDS * 64 * 2, "{}", loads.len());
 }
 
 #[test]

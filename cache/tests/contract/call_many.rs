@@ -203,13 +203,15 @@ fn a_tasks_call_ends_at_its_deadline_though_the_store_hangs() {
         let clock = ManualClock::new();
         let (map, stops) = Map::<u32>::new();
         let cache: Cache<String, u32, Fail, Map<u32>> = builder(&clock).store(map).build();
-        let stopped = stops.next(Request::Get);
+        let stopped = [(); 2].map(|()| stops.next(Request::Get));
         block_on(async {
             let call = cache.call_many(["a", "b"]).timeout(SECOND).get_or_load(uncalled);
             assert!(matches!(late(&clock, call).await, Err(Error::Deadline)));
+            let call = cache.call("a").timeout(SECOND).get_or_load(pending);
+            assert!(matches!(late(&clock, call).await, Err(Error::Deadline)));
         });
-        assert_eq!((cache.stats().misses, cache.stats().loads), (2, 0));
-        stopped.go_on.open();
+        assert_eq!((cache.stats().misses, cache.stats().loads), (3, 0));
+        stopped.iter().for_each(|stopped| stopped.go_on.open());
     });
 }
 

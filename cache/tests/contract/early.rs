@@ -79,6 +79,32 @@ pub(crate) fn j1_reads_refresh_as_often_as_the_closed_form_says<W: Way>() {
     }
 }
 
+/// What is put over nothing has taken no load. Of what loads take, the last one is a quarter.
+pub(crate) fn what_is_put_is_refreshed_as_early_as_the_loads_of_late_ask_for<W: Way>() {
+    // Reads refresh when what is left is no more than a load takes.
+    let random = (-1.0_f64).exp();
+    let (cache, clock) = inline_cache::<W, u32>(|builder| {
+        builder.early_refresh(Policy::XFetch { beta: 1.0, max_window: 1.0 }).rng(move || random)
+    });
+    // A refresh that takes no time comes in between.
+    for (key, took, usual) in [("a", SECOND * 2, SECOND * 2), ("b", SECOND * 10, SECOND * 29 / 8)] {
+        let load = {
+            let clock = clock.clone();
+            move || {
+                clock.advance(took);
+                Ok(1)
+            }
+        };
+        assert_eq!(told(cache.get_or_load(key, load)), (1, Source::Loaded));
+        let put = format!("{key} is put");
+        cache.put(&put, 2).unwrap();
+        clock.advance(TTL - usual - SECOND / 10);
+        assert_eq!(told(cache.get_or_load(&put, uncalled())), (2, Source::Hit));
+        clock.advance(SECOND / 5);
+        assert_eq!(told(cache.get_or_load(&put, || Err(Fail(1)))), (2, Source::Early));
+    }
+}
+
 /// J2, with helpers or a spawner.
 pub(crate) fn j2_of_1_000_hits_in_the_window_one_starts_a_refresh_and_none_waits<W: Way>() {
     let (cache, clock) = cache::<W, u32>(|builder| builder.early_refresh(EAGER));

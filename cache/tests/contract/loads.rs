@@ -68,6 +68,17 @@ pub(crate) fn i5_without_an_old_value_each_call_tries_again<W: Way>() {
     }
 }
 
+pub(crate) fn what_is_looked_for_in_vain_is_a_miss<W: Way>() {
+    let (cache, clock) = cache::<W, u32>(|builder| builder);
+    assert!(cache.get("k").unwrap().is_none());
+    cache.put("k", 1).unwrap();
+    assert!(cache.get("k").unwrap().is_some());
+    clock.advance(TTL);
+    assert!(cache.get("k").unwrap().is_none());
+    let stats = cache.stats();
+    assert_eq!((stats.misses, stats.hits), (2, 1));
+}
+
 /// The look at the store after the lead was won: whoever missed before another's load was stored does not load again.
 pub(crate) fn a_load_that_was_stored_between_the_miss_and_the_lead_is_found<W: Way>() {
     use crate::support::stores::{Map, Request};
