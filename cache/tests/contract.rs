@@ -246,6 +246,7 @@ cases! {
     lease_failures::a_holder_that_takes_too_long_is_not_waited_for;
     lease_failures::a_caller_may_ask_for_an_error_in_place_of_a_long_wait;
     lease_failures::a_caller_may_ask_for_the_old_value_in_place_of_a_long_wait;
+    lease_failures::a_refresh_on_demand_does_not_come_to_the_old_value_in_place_of_a_long_wait;
     lease_failures::k5_a_server_that_is_away_costs_nobody_its_value;
     lease_failures::a_caller_may_ask_for_an_error_in_place_of_a_load_past_the_store;
     lease_failures::a_server_that_does_not_answer_is_left_alone_for_a_while;
@@ -275,6 +276,7 @@ cases! {
     tiers::a_refresh_on_demand_loads_though_what_is_near_is_old;
     tiers::a_take_over_works_through_both_tiers;
     tiers::what_is_near_is_served_while_the_server_is_left_alone;
+    tiers::a_refresh_on_demand_without_a_server_does_not_come_to_what_is_near;
     tiers::what_is_near_does_not_count_as_an_answer_of_the_server;
     tiers::what_is_near_weighs_no_more_than_there_is_room_for_whatever_panics;
     tiers::what_is_loaded_past_the_server_is_near_for_a_short_life;

@@ -1,6 +1,7 @@
 //! What happens if the store that processes share fails, or another process takes too long.
 
 use super::leases::{awake, hold, process, server, wait_for, waiting};
+use crate::support::gate::Gate;
 use crate::support::limits::until;
 use crate::support::model::Failure;
 use crate::support::run::{failure, joining, loading, refreshing, run, told, uncalled};
@@ -50,6 +51,44 @@ pub(crate) fn a_caller_may_ask_for_the_old_value_in_place_of_a_long_wait<W: Way>
     let caller = waiting::<W>(&cache, "none", Ok(3));
     wait_for(&caller, &clock, STEP);
     assert_eq!(told(caller.end()), (3, Source::Loaded));
+}
+
+pub(crate) fn a_refresh_on_demand_does_not_come_to_the_old_value_in_place_of_a_long_wait<W: Way>() {
+    for fallback in [Fallback::ServeStale, Fallback::LoadUncached, Fallback::Fail] {
+        let (server, clock) = server();
+        let cache = process::<W>(&server, &clock, |builder| {
+            builder.lease_wait(SECOND).stale_if_error(SECOND * 60).on_wait_timeout(fallback)
+        });
+        let other = process::<W>(&server, &clock, |builder| builder);
+        cache.put("k", 1).unwrap();
+        let (begun, end) = (Gate::new(), Gate::new());
+        let load = run({
+            let (begun, end) = (begun.clone(), end.clone());
+            move || {
+                other.refresh("k", move || {
+                    begun.open();
+                    end.wait();
+                    Ok(9)
+                })
+            }
+        });
+        begun.wait();
+        let asked = run({
+            let cache = cache.clone();
+            move || cache.refresh("k", || Ok(2))
+        });
+        until("it finds the lease with another", || cache.stats().held > 0);
+        wait_for(&asked, &clock, STEP);
+        match asked.end() {
+            Err(Error::Held) => assert_eq!(fallback, Fallback::Fail),
+            asked => {
+                assert_ne!(fallback, Fallback::Fail);
+                assert_eq!(told(asked), (2, Source::Loaded));
+            }
+        }
+        end.open();
+        assert_eq!(told(load.end()), (9, Source::Loaded));
+    }
 }
 
 /// K5.

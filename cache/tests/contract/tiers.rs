@@ -6,7 +6,7 @@ use crate::support::model::{Failure, ModelStore};
 use crate::support::run::{joining, loading, refreshing, run, told, uncalled};
 use crate::support::way::{AnyCache, Fail, Made, Refreshes, SECOND, TTL, Way, builder, share_of};
 use oneflight_cache::test_util::ManualClock;
-use oneflight_cache::{BlockingStore, Entry, Policy, Source, Tiered, Time};
+use oneflight_cache::{BlockingStore, Entry, Error, Fallback, Policy, Source, Tiered, Time};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -195,6 +195,26 @@ pub(crate) fn what_is_near_is_served_while_the_server_is_left_alone<W: Way>() {
     clock.advance(SECOND * 10);
     assert_eq!(told(cache.get_or_load("d", || Ok(2))), (2, Source::Loaded));
     assert!(server.take_steps().contains(&"publish"));
+}
+
+pub(crate) fn a_refresh_on_demand_without_a_server_does_not_come_to_what_is_near<W: Way>() {
+    for fallback in [Fallback::ServeStale, Fallback::LoadUncached, Fallback::Fail] {
+        let (server, clock) = server();
+        let cache = process::<W>(&server, &clock, |builder| {
+            builder.breaker(0, SECOND).stale_if_error(TTL).on_store_error(fallback)
+        });
+        cache.put("k", 1).unwrap();
+        assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+        server.set_failure(Some(Failure::Refuses));
+        match cache.refresh("k", || Ok(2)) {
+            Err(Error::Store(_)) => assert_eq!(fallback, Fallback::Fail),
+            asked => {
+                assert_ne!(fallback, Fallback::Fail);
+                assert_eq!(told(asked), (2, Source::Loaded));
+            }
+        }
+        server.set_failure(None);
+    }
 }
 
 pub(crate) fn what_is_near_does_not_count_as_an_answer_of_the_server<W: Way>() {
