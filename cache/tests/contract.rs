@@ -215,6 +215,7 @@ cases! {
     leases::k4_the_lease_of_a_holder_that_died_is_taken_over_when_it_ends;
     leases::k3_a_lease_is_renewed_for_as_long_as_the_load_takes;
     leases::k3_the_leases_of_a_batch_are_renewed_for_as_long_as_its_load_takes;
+    leases::a_value_is_as_old_as_its_load_and_each_process_counts_its_own;
     leases::k2_a_leader_that_lost_its_lease_overwrites_nothing_newer;
     leases::a_leader_that_lost_its_lease_stores_late_if_there_is_nothing;
     leases::i1_an_invalidation_in_another_process_wins_over_a_load;
@@ -276,6 +277,7 @@ cases! {
     tiers::a_refresh_on_demand_loads_though_what_is_near_is_old;
     tiers::a_take_over_works_through_both_tiers;
     tiers::what_is_near_is_served_while_the_server_is_left_alone;
+    tiers::a_refresh_of_what_is_near_and_not_on_the_server_any_more_takes_the_lease;
     tiers::a_refresh_on_demand_without_a_server_does_not_come_to_what_is_near;
     tiers::what_is_near_does_not_count_as_an_answer_of_the_server;
     tiers::what_is_near_weighs_no_more_than_there_is_room_for_whatever_panics;

@@ -42,9 +42,15 @@ pub(crate) fn a_caller_may_ask_for_the_old_value_in_place_of_a_long_wait<W: Way>
     cache.put("k", 1).unwrap();
     clock.advance(TTL + SECOND);
     let load = loading(&other, "k", || Ok(2));
-    let caller = waiting::<W>(&cache, "k", Err(Fail(9)));
-    wait_for(&caller, &clock, STEP);
-    assert_eq!(told(caller.end()), (1, Source::Stale));
+    // What it may not serve any more is none.
+    let strict = process::<W>(&server, &clock, |builder| {
+        builder.lease_wait(SECOND).stale_if_error(SECOND / 2).on_wait_timeout(Fallback::ServeStale)
+    });
+    for (cache, end) in [(&cache, (1, Source::Stale)), (&strict, (9, Source::Loaded))] {
+        let caller = waiting::<W>(cache, "k", Ok(9));
+        wait_for(&caller, &clock, STEP);
+        assert_eq!(told(caller.end()), end);
+    }
     assert_eq!(told(load.end()), (2, Source::Loaded));
     // Where there is none, it loads.
     hold(&server, "none", 7, SECOND * 60);
@@ -247,6 +253,17 @@ pub(crate) fn no_more_loads_past_the_store_at_once_than_allowed<W: Way>() {
     assert!(!second.has_ended() && cache.stats().loads == 1);
     assert_eq!(told(first.end()), (1, Source::Loaded));
     assert_eq!(told(second.end()), (2, Source::Loaded));
+    // Nobody waits for longer than for another process.
+    let first = loading(&cache, "a", || Ok(3));
+    let late = crate::support::run::run({
+        let cache = cache.clone();
+        move || cache.get_or_load("b", || Ok(4))
+    });
+    until("it waits for its turn", || cache.stats().fallbacks == 4);
+    wait_for(&late, &clock, SECOND * 10);
+    assert!(matches!(late.end(), Err(Error::Overloaded)));
+    assert_eq!((cache.stats().overloaded, cache.stats().loads), (1, 3));
+    assert_eq!(told(first.end()), (3, Source::Loaded));
 }
 
 pub(crate) fn a_refresh_without_a_server_leaves_the_old_value_and_backs_off<W: Way>() {

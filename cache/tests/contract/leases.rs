@@ -4,7 +4,7 @@ use crate::support::gate::Gate;
 use crate::support::in_time::in_time;
 use crate::support::limits::until;
 use crate::support::model::ModelStore;
-use crate::support::run::{Running, Runs, failure, loading, refreshing, run, told, uncalled};
+use crate::support::run::{Running, Runs, aged, failure, loading, refreshing, run, told, uncalled};
 use crate::support::thread_way::Threads;
 use crate::support::way::{AnyCache, Fail, Made, Refreshes, SECOND, TTL, Way, builder};
 use oneflight_cache::fill::Token;
@@ -161,6 +161,30 @@ fn assert_renewed(server: &Store, clock: &ManualClock, lease: Duration, keys: &[
         clock.advance(lease / 2);
         assert!(keys.iter().all(|key| server.is_held(key)));
     }
+}
+
+/// Not older by the wait for another process.
+pub(crate) fn a_value_is_as_old_as_its_load_and_each_process_counts_its_own<W: Way>() {
+    let (_, clock, a, b) = two_processes::<W>(|builder| builder);
+    let fails = loading(&a, "k", || Err(Fail(1)));
+    let waits = run({
+        let (b, clock) = (b.clone(), clock.clone());
+        move || {
+            b.get_or_load("k", move || {
+                clock.advance(SECOND);
+                Ok(2)
+            })
+        }
+    });
+    until("it finds the lease with another", || b.stats().held > 0);
+    clock.advance(SECOND * 2);
+    assert_eq!(failure(fails.end()), 1);
+    assert_eq!(aged(waits.end()), (2, Source::Loaded, 1));
+    assert_eq!([a.stats(), b.stats()].map(|stats| (stats.loads, stats.load_errors)), [(1, 1), (1, 0)]);
+    let void = loading(&a, "l", || Ok(3));
+    a.invalidate("l").unwrap();
+    assert_eq!(told(void.end()), (3, Source::Loaded));
+    assert_eq!(a.stats().invalidated, 1);
 }
 
 /// K2.

@@ -197,6 +197,13 @@ pub(crate) fn what_is_near_is_served_while_the_server_is_left_alone<W: Way>() {
     assert!(server.take_steps().contains(&"publish"));
 }
 
+pub(crate) fn a_refresh_of_what_is_near_and_not_on_the_server_any_more_takes_the_lease<W: Way>() {
+    let (server, _, cache) = with_one_near::<W>(0);
+    server.lose_value("k");
+    assert_eq!(told(cache.refresh("k", || Ok(2))), (2, Source::Loaded));
+    assert_eq!((cache.stats().fallbacks, server.len()), (0, 1));
+}
+
 pub(crate) fn a_refresh_on_demand_without_a_server_does_not_come_to_what_is_near<W: Way>() {
     for fallback in [Fallback::ServeStale, Fallback::LoadUncached, Fallback::Fail] {
         let (server, clock) = server();
