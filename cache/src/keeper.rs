@@ -232,6 +232,46 @@ mod tests {
         assert_eq!(keeper.shared.state.lock().threads, 0);
     }
 
+    fn until(is_so: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !is_so() {
+            assert!(start.elapsed() < LONG / 60);
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_new_task_wakes_the_one_who_waits_and_the_thread_ends_with_the_keeper() {
+        let keeper = Keeper::default();
+        let later = keeper.keep(LONG, Arc::default(), Box::new(|| None));
+        until(|| keeper.shared.state.lock().one_waits);
+        let (done, dones) = mpsc::channel();
+        keeper.soon(move || done.send(()).unwrap());
+        assert!(dones.recv_timeout(LONG / 60).is_ok());
+        drop(later);
+        until(|| keeper.shared.state.lock().one_waits);
+        let shared = Arc::downgrade(&keeper.shared);
+        drop(keeper);
+        until(|| shared.strong_count() == 0);
+    }
+
+    #[test]
+    fn a_task_that_is_let_go_while_it_is_done_is_not_done_again() {
+        let keeper = Keeper::default();
+        let (begun, begins) = mpsc::channel();
+        let (end, ends) = mpsc::channel::<()>();
+        let twice = move || {
+            begun.send(()).unwrap();
+            _ = ends.recv();
+            Some(SOON)
+        };
+        let kept = keeper.keep(SOON, Arc::default(), Box::new(twice));
+        assert!(begins.recv().is_ok());
+        drop(kept);
+        drop(end);
+        assert!(begins.recv().is_err(), "it is dropped in place of that");
+    }
+
     #[test]
     fn whoever_waits_is_told_of_what_is_due_sooner() {
         let keeper = Keeper::default();
@@ -267,10 +307,7 @@ mod tests {
         }
         assert!(keeper.shared.state.lock().threads <= THREADS);
         drop(end);
-        let start = Instant::now();
-        while keeper.shared.state.lock().threads > 1 {
-            assert!(start.elapsed() < LONG / 60, "one is enough again");
-            thread::yield_now();
-        }
+        // One is enough again.
+        until(|| keeper.shared.state.lock().threads <= 1);
     }
 }

@@ -135,6 +135,7 @@ cases! {
     writes::a_flight_that_begins_while_a_value_is_removed_serves_nobody_later;
     writes::a_load_that_begins_while_a_value_is_put_is_not_stored_after_it;
     writes::a_write_that_comes_while_a_load_is_stored_waits_and_wins;
+    writes::a_put_ends_the_wait_after_a_refresh_that_failed;
 
     early::j1_extreme_numbers_do_not_panic;
     early::j1_reads_refresh_as_often_as_the_closed_form_says;

@@ -3,8 +3,9 @@
 use crate::support::limits::until;
 use crate::support::run::{Held, joining, loading, refreshing, run, told, uncalled};
 use crate::support::stores::{Map, Request};
-use crate::support::way::{Answer, AnyCache, SECOND, TTL, Way, cache, cache_in};
-use oneflight_cache::{Policy, Source};
+use crate::support::way::{Answer, AnyCache, AnyStore, Fail, Refreshes, SECOND, TTL, Way, builder, cache, cache_in};
+use oneflight_cache::test_util::ManualClock;
+use oneflight_cache::{Memory, Policy, Source};
 
 /// What is written during a load.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +19,7 @@ const WRITES: [Write; 3] = [Write::Put, Write::Invalidate, Write::InvalidateAll]
 /// What is put.
 const PUT: u32 = 9;
 
-fn write<S: crate::support::way::AnyStore<u32>>(cache: &impl AnyCache<u32, S>, write: Write) {
+fn write<S: AnyStore<u32>>(cache: &impl AnyCache<u32, S>, write: Write) {
     match write {
         Write::Put => cache.put("k", PUT),
         Write::Invalidate => cache.invalidate("k"),
@@ -29,7 +30,7 @@ fn write<S: crate::support::way::AnyStore<u32>>(cache: &impl AnyCache<u32, S>, w
 
 /// The value that is there at last: what was put, or what the first call after the write has loaded.
 #[track_caller]
-fn assert_kept<S: crate::support::way::AnyStore<u32>>(cache: &impl AnyCache<u32, S>, write: Write) {
+fn assert_kept<S: AnyStore<u32>>(cache: &impl AnyCache<u32, S>, write: Write) {
     match write {
         Write::Put => assert_eq!(told(cache.get_or_load("k", uncalled())), (PUT, Source::Hit)),
         _ => assert!(cache.get("k").unwrap().is_none(), "{write:?}"),
@@ -39,20 +40,24 @@ fn assert_kept<S: crate::support::way::AnyStore<u32>>(cache: &impl AnyCache<u32,
 /// I1: the first load reads 1, the database becomes 2.
 pub(crate) fn i1_after_an_invalidate_a_call_starts_its_own_load_at_once<W: Way>() {
     for kind in [Write::Invalidate, Write::InvalidateAll] {
-        let (cache, _) = cache::<W, u32>(|builder| builder);
-        let first = loading(&cache, "k", || Ok(1));
-        let with_first = joining(&cache, "k", uncalled());
-        write(&cache, kind);
-        let second = loading(&cache, "k", || Ok(2));
-        let with_second = joining(&cache, "k", uncalled());
-        assert_eq!(told(first.end()), (1, Source::Loaded));
-        assert_eq!(told(with_first.end()), (1, Source::Joined));
-        assert!(cache.get("k").unwrap().is_none(), "{kind:?}: the first is not stored");
-        assert_eq!(told(second.end()), (2, Source::Loaded));
-        assert_eq!(told(with_second.end()), (2, Source::Joined));
-        assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
-        assert_eq!(cache.stats().invalidated, 1);
+        invalidated_during_a_load(&cache::<W, u32>(|builder| builder).0, kind);
+        invalidated_during_a_load(&cache_in::<W, u32, _>(Map::new().0, |builder| builder).0, kind);
     }
+}
+
+fn invalidated_during_a_load<S: AnyStore<u32>>(cache: &impl AnyCache<u32, S>, kind: Write) {
+    let first = loading(cache, "k", || Ok(1));
+    let with_first = joining(cache, "k", uncalled());
+    write(cache, kind);
+    let second = loading(cache, "k", || Ok(2));
+    let with_second = joining(cache, "k", uncalled());
+    assert_eq!(told(first.end()), (1, Source::Loaded));
+    assert_eq!(told(with_first.end()), (1, Source::Joined));
+    assert!(cache.get("k").unwrap().is_none(), "{kind:?}: the first is not stored");
+    assert_eq!(told(second.end()), (2, Source::Loaded));
+    assert_eq!(told(with_second.end()), (2, Source::Joined));
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (2, Source::Hit));
+    assert_eq!(cache.stats().invalidated, 1);
 }
 
 /// I1: the second ends first.
@@ -228,4 +233,23 @@ pub(crate) fn a_write_that_comes_while_a_load_is_stored_waits_and_wins<W: Way>()
         writer.end();
         assert_kept(&cache, kind);
     }
+}
+
+/// Also in a store that may take its time.
+pub(crate) fn a_put_ends_the_wait_after_a_refresh_that_failed<W: Way>() {
+    put_after_a_refresh_that_failed::<W, _>(Memory::new(100));
+    put_after_a_refresh_that_failed::<W, _>(Map::new().0);
+}
+
+fn put_after_a_refresh_that_failed<W: Way, S: AnyStore<u32>>(store: S) {
+    let clock = ManualClock::new();
+    let builder = builder(&clock).store(store).early_refresh(Policy::Eager { window: 0.5 });
+    let cache = <W::Cache<u32, S> as AnyCache<u32, S>>::with(builder.backoff(TTL * 100, TTL * 100), Refreshes::Inline);
+    cache.put("k", 1).unwrap();
+    clock.advance(TTL - SECOND);
+    assert_eq!(told(cache.get_or_load("k", || Err(Fail(1)))), (1, Source::Early));
+    assert_eq!(told(cache.get_or_load("k", uncalled())), (1, Source::Hit));
+    cache.put("k", 2).unwrap();
+    clock.advance(TTL - SECOND);
+    assert_eq!(told(cache.get_or_load("k", || Ok(3))), (3, Source::Early));
 }
