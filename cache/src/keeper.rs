@@ -204,9 +204,11 @@ mod tests {
         let keeper = Keeper::default();
         let (done, dones) = mpsc::channel();
         let _panics = keeper.keep(Duration::ZERO, Arc::default(), Box::new(|| panic!("by intention")));
+        let later = done.clone();
+        let _later = keeper.keep(SOON * 10, Arc::default(), Box::new(move || later.send(()).map_or(None, |()| None)));
         keeper.soon(move || done.send(()).unwrap());
         drop(keeper);
-        assert!(dones.recv().is_ok());
+        assert!(dones.recv().is_ok() && dones.recv().is_ok());
     }
 
     #[test]
@@ -243,11 +245,23 @@ mod tests {
     #[test]
     fn a_new_task_wakes_the_one_who_waits_and_the_thread_ends_with_the_keeper() {
         let keeper = Keeper::default();
-        let later = keeper.keep(LONG, Arc::default(), Box::new(|| None));
+        let is_done = Arc::new(AtomicBool::new(false));
+        let later = {
+            let is_done = Arc::clone(&is_done);
+            keeper.keep(
+                LONG,
+                Arc::default(),
+                Box::new(move || {
+                    is_done.store(true, Ordering::SeqCst);
+                    None
+                }),
+            )
+        };
         until(|| keeper.shared.state.lock().one_waits);
         let (done, dones) = mpsc::channel();
         keeper.soon(move || done.send(()).unwrap());
         assert!(dones.recv_timeout(LONG / 60).is_ok());
+        assert!(!is_done.load(Ordering::SeqCst), "its time has not come");
         drop(later);
         until(|| keeper.shared.state.lock().one_waits);
         let shared = Arc::downgrade(&keeper.shared);

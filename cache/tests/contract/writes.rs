@@ -51,6 +51,7 @@ fn invalidated_during_a_load<S: AnyStore<u32>>(cache: &impl AnyCache<u32, S>, ki
     write(cache, kind);
     let second = loading(cache, "k", || Ok(2));
     let with_second = joining(cache, "k", uncalled());
+    assert_eq!(cache.in_flight(), 2);
     assert_eq!(told(first.end()), (1, Source::Loaded));
     assert_eq!(told(with_first.end()), (1, Source::Joined));
     assert!(cache.get("k").unwrap().is_none(), "{kind:?}: the first is not stored");
