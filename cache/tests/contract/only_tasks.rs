@@ -174,6 +174,45 @@ fn a_detached_load_goes_on_when_its_callers_have_left(executor: Executor) {
     assert_eq!((cache.stats().loads, cache.stats().load_errors), (3, 1));
 }
 
+/// Nobody drops it.
+#[test]
+fn a_detached_load_whose_store_never_answers_is_left_behind() {
+    const LIMIT: Duration = Duration::from_millis(20);
+    within_limit(|| {
+        let (map, stops) = Map::new();
+        let builder = builder(&ManualClock::new()).store(map).load_timeout(LIMIT).spawner(drop).detach_loads(true);
+        let cache: Cache<String, u32, Fail, Map<u32>> = builder.build();
+        let look = stops.next(Request::Get);
+        let first = run({
+            let cache = cache.clone();
+            move || block_on(cache.get_or_load("k", || ok(1)))
+        });
+        look.reached.wait();
+        let never = stops.next(Request::Get);
+        look.go_on.open();
+        never.reached.wait();
+        std::thread::sleep(LIMIT * 3);
+        assert_eq!(told(block_on(cache.get_or_load("k", || ok(2)))), (2, Source::Loaded));
+        never.go_on.open();
+        assert_eq!(told(first.end()), (1, Source::Loaded));
+    });
+}
+
+#[test]
+fn a_refresh_that_ends_with_its_call_holds_up_the_next_one() {
+    let (cache, clock) = plain(|builder| builder.early_refresh(EAGER));
+    block_on(async {
+        cache.put("k", 1).await.unwrap();
+        clock.advance(TTL - SECOND * 10);
+        let mut call = pin!(cache.call("k").timeout(SECOND).get_or_load(pending));
+        assert!(poll_once(&mut call).await.is_none());
+        clock.advance(SECOND);
+        assert_eq!(told(call.await), (1, Source::Early));
+        let next = poll_once(pin!(cache.get_or_load("k", pending))).await;
+        assert_eq!(next.map(told), Some((1, Source::Hit)));
+    });
+}
+
 #[test]
 #[should_panic(expected = "detach_loads needs a spawner")]
 fn loads_are_not_detached_without_a_spawner() {
