@@ -217,6 +217,7 @@ cases! {
     leases::k3_a_lease_is_renewed_for_as_long_as_the_load_takes;
     leases::k3_the_leases_of_a_batch_are_renewed_for_as_long_as_its_load_takes;
     leases::a_value_is_as_old_as_its_load_and_each_process_counts_its_own;
+    leases::what_another_process_has_stored_meanwhile_and_is_out_of_date_is_loaded_anew;
     leases::k2_a_leader_that_lost_its_lease_overwrites_nothing_newer;
     leases::a_leader_that_lost_its_lease_stores_late_if_there_is_nothing;
     leases::i1_an_invalidation_in_another_process_wins_over_a_load;
@@ -239,6 +240,7 @@ cases! {
     leases::i6_what_cannot_be_read_is_overwritten;
 
     not_kept::what_is_not_kept_takes_along_what_it_replaces;
+    not_kept::what_is_not_kept_takes_that_along_though_its_lease_has_run_out;
     not_kept::j5_what_another_process_has_put_stays_if_a_refresh_brings_what_is_not_kept;
     not_kept::k1_what_is_not_kept_leaves_the_next_holder_its_lease;
     not_kept::k1_what_is_loaded_past_a_holder_and_not_kept_leaves_it_its_lease;
@@ -278,6 +280,7 @@ cases! {
     tiers::a_refresh_on_demand_loads_though_what_is_near_is_old;
     tiers::a_take_over_works_through_both_tiers;
     tiers::what_is_near_is_served_while_the_server_is_left_alone;
+    tiers::a_put_that_the_server_refuses_is_told_from_one_that_is_not_answered;
     tiers::a_refresh_of_what_is_near_and_not_on_the_server_any_more_takes_the_lease;
     tiers::a_refresh_on_demand_without_a_server_does_not_come_to_what_is_near;
     tiers::what_is_near_does_not_count_as_an_answer_of_the_server;

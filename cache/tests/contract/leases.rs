@@ -187,6 +187,19 @@ pub(crate) fn a_value_is_as_old_as_its_load_and_each_process_counts_its_own<W: W
     assert_eq!(a.stats().invalidated, 1);
 }
 
+/// It would have been told, but the push is lost.
+pub(crate) fn what_another_process_has_stored_meanwhile_and_is_out_of_date_is_loaded_anew<W: Way>() {
+    let (server, clock, a, b) = two_processes::<W>(|builder| builder.ttl(SECOND).stale_if_error(TTL).lease_wait(TTL));
+    let stores = loading(&a, "k", || Ok(1));
+    let waits = waiting::<W>(&b, "k", Ok(2));
+    server.set_deaf(true);
+    assert_eq!(told(stores.end()), (1, Source::Loaded));
+    clock.advance(SECOND * 2);
+    wait_for(&waits, &clock, SECOND);
+    assert_eq!(told(waits.end()), (2, Source::Loaded));
+    server.set_deaf(false);
+}
+
 /// K2.
 pub(crate) fn k2_a_leader_that_lost_its_lease_overwrites_nothing_newer<W: Way>() {
     let (server, clock, a, b) = two_processes::<W>(|builder| builder.max_hold(Duration::ZERO));

@@ -30,6 +30,23 @@ pub(crate) fn what_is_not_kept_takes_along_what_it_replaces<W: Way>() {
     assert!(b.get("k").unwrap().is_none() && !server.is_held("k"));
 }
 
+/// Nor does what was loaded before come after it.
+pub(crate) fn what_is_not_kept_takes_that_along_though_its_lease_has_run_out<W: Way>() {
+    let (server, _, a, b) = two_processes::<W>(|builder| builder.max_hold(Duration::ZERO));
+    a.put("k", 1).unwrap();
+    let [first, second] = [(&a, 9), (&b, 2)].map(|(cache, value)| {
+        let cache = cache.clone();
+        let load = held(move || Ok(value), move |loader| cache.refresh("k", loader));
+        server.lose_lease("k");
+        load
+    });
+    assert_eq!(told(first.end()), (9, Source::Loaded));
+    assert!(b.get("k").unwrap().is_none());
+    assert_eq!(told(second.end()), (2, Source::Loaded));
+    assert!(a.get("k").unwrap().is_none() && !server.is_held("k"));
+    assert_eq!(b.stats().invalidated, 1);
+}
+
 /// J5.
 pub(crate) fn j5_what_another_process_has_put_stays_if_a_refresh_brings_what_is_not_kept<W: Way>() {
     let (_, clock, a, b) = two_processes::<W>(|builder| builder.early_refresh(Policy::Eager { window: 0.2 }));
@@ -60,6 +77,7 @@ pub(crate) fn k1_what_is_not_kept_leaves_the_next_holder_its_lease<W: Way>() {
         held(move || Ok(value), move |loader| cache.refresh("k", loader))
     });
     assert_eq!(told(first.end()), (9, Source::Loaded));
+    assert_eq!((a.stats().late, a.stats().superseded), (0, 0), "it was not to be stored");
     assert!(server.is_held("k"));
     assert_eq!(told(second.end()), (2, Source::Loaded));
     assert_eq!(told(a.get_or_load("k", uncalled())), (2, Source::Hit));

@@ -9,7 +9,7 @@ use crate::support::task_ways::{Executor, TaskCache, Tasks};
 use crate::support::way::{Answer, AnyCache, Fail, Made, SECOND, TTL, builder, cache, cache_in, inline_cache};
 use futures_lite::future::{block_on, pending, poll_once, yield_now};
 use oneflight_cache::test_util::ManualClock;
-use oneflight_cache::{Blocking, BoxFuture, Cache, Error, Memory, Policy, Source};
+use oneflight_cache::{Blocking, BoxFuture, Cache, Error, Memory, Policy, Source, Store, Tiered};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -110,6 +110,25 @@ fn a_load_that_is_dropped_asks_a_blocking_store_nothing() {
             assert_eq!(cache.stats().held, 0, "the lease has run out");
         });
     });
+}
+
+/// Also through two tiers.
+#[test]
+fn a_load_that_is_dropped_gives_its_lease_up() {
+    fn dropped(server: &ModelStore<u32>, cache: &Cache<String, u32, Fail, impl Store<String, u32> + Store<str, u32>>) {
+        block_on(async {
+            let mut load = Box::pin(cache.get_or_load("k", pending));
+            assert!(poll_once(&mut load).await.is_none());
+            assert!(server.is_held("k"));
+            drop(load);
+            assert!(!server.is_held("k"));
+        });
+    }
+    let clock = ManualClock::new();
+    let server = ModelStore::<u32>::new(clock.clone());
+    dropped(&server, &builder(&clock).store(server.another_process()).build());
+    let tiers = Tiered::new(100, SECOND, server.another_process());
+    dropped(&server, &builder(&clock).store(tiers).build());
 }
 
 #[test]

@@ -197,6 +197,18 @@ pub(crate) fn what_is_near_is_served_while_the_server_is_left_alone<W: Way>() {
     assert!(server.take_steps().contains(&"publish"));
 }
 
+/// What was refused is not there, so what it was to replace has to go; where nobody knows, it may have come.
+pub(crate) fn a_put_that_the_server_refuses_is_told_from_one_that_is_not_answered<W: Way>() {
+    for (failure, steps) in [(Failure::Refuses, vec!["put", "remove"]), (Failure::LosesAnswer, vec!["put"])] {
+        let (server, _, cache) = with_one_near::<W>(0);
+        server.take_steps();
+        server.set_failure(Some(failure));
+        assert!(cache.put("k", 2).is_err());
+        assert_eq!(server.take_steps(), steps);
+        server.set_failure(None);
+    }
+}
+
 pub(crate) fn a_refresh_of_what_is_near_and_not_on_the_server_any_more_takes_the_lease<W: Way>() {
     let (server, _, cache) = with_one_near::<W>(0);
     server.lose_value("k");
