@@ -245,7 +245,7 @@ pub(crate) fn no_more_loads_past_the_store_at_once_than_allowed<W: Way>() {
     let cache = process::<W>(&server, &clock, |builder| builder.max_uncached_loads(1));
     server.set_failure(Some(Failure::LosesRequest));
     let first = loading(&cache, "a", || Ok(1));
-    let second = crate::support::run::run({
+    let second = run({
         let cache = cache.clone();
         move || cache.get_or_load("b", || Ok(2))
     });
@@ -255,7 +255,7 @@ pub(crate) fn no_more_loads_past_the_store_at_once_than_allowed<W: Way>() {
     assert_eq!(told(second.end()), (2, Source::Loaded));
     // Nobody waits for longer than for another process.
     let first = loading(&cache, "a", || Ok(3));
-    let late = crate::support::run::run({
+    let late = run({
         let cache = cache.clone();
         move || cache.get_or_load("b", || Ok(4))
     });

@@ -210,6 +210,7 @@ fn a_detached_load_whose_store_never_answers_is_left_behind() {
         let never = stops.next(Request::Get);
         look.go_on.open();
         never.reached.wait();
+        // Flights age by the real time.
         std::thread::sleep(LIMIT * 3);
         assert_eq!(told(block_on(cache.get_or_load("k", || ok(2)))), (2, Source::Loaded));
         never.go_on.open();

@@ -198,8 +198,8 @@ impl<V: Clone> Server<V> {
             _ => return Ok(Publication::Invalidated),
         }
         let is_over = entry.stale_until() <= now;
-        let is_holder = slot.is_held_by(token) || (is_over && slot.lease.is_none());
-        if !is_holder && slot.value.is_some() {
+        let replaces = slot.is_held_by(token) || (is_over && slot.lease.is_none());
+        if !replaces && slot.value.is_some() {
             return Ok(Publication::Superseded);
         }
         // What is over already needs no room: it is gone at the next look.
@@ -207,7 +207,7 @@ impl<V: Clone> Server<V> {
             return Err(ModelError::Full);
         }
         slot.value = Some(Value::Readable(moved(entry, now, server_now)));
-        if !is_holder {
+        if !replaces {
             return Ok(Publication::Late);
         }
         (slot.lease, slot.epoch) = (None, None);
